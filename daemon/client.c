@@ -1,0 +1,686 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Connections (daemon/client.h): what comes in, what goes out, and how they end.
+ *
+ * In. The ring is copied out a bite at a time and looked at afterwards, never in place, and its head moves when the
+ * bite was taken. A packet stays with its client until its last message was taken. Both are left where they are when
+ * a message must wait.
+ *
+ * Out. A packet that the socket has no room for is queued, with its descriptors, up to ClientQueueMax bytes; a
+ * client that leaves more unread is ended.
+ *
+ * The end. When the other side is gone, what it published is taken first: it had handed that work over (L6).
+ */
+#include "daemon/client.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "daemon/log.h"
+#include "daemon/work.h"
+#include "gen/rig-proto-fast.h"
+
+#define MESSAGE_BYTES 4096u /* more than any answer or event has */
+#define PACKETS_MAX   512u  /* taken at once to follow another connection: more than a socket holds */
+
+static const char *const state_names[RIG_CLIENT_STATE_MAX] = {
+        [RIG_CLIENT_GREETING] = "greeting",
+        [RIG_CLIENT_OPEN] = "open",
+        [RIG_CLIENT_ENDED] = "ended",
+};
+
+const char *rig_client_state_to_string(enum rig_client_state state)
+{
+        return state < RIG_CLIENT_STATE_MAX ? state_names[state] : NULL;
+}
+
+struct unsent {
+        struct rig_list link;
+        size_t bytes;
+        size_t n_fds;
+        int fds[RIG_PROTO_PACKET_FDS];
+        uint8_t data[];
+};
+
+static void unsent_free(struct unsent *u)
+{
+        rig_list_remove(&u->link);
+        for (size_t i = 0; i < u->n_fds; i++)
+                rig_close(u->fds[i]);
+        free(u);
+}
+
+/* ---------------------------------------------------------------- life */
+
+static int socket_event(sd_event_source *source, int fd, uint32_t events, void *userdata);
+
+int rig_client_new(struct rig_core *core, int fd, struct rig_client **ret_client)
+{
+        struct rig_client *c = calloc(1, sizeof(*c));
+        struct ucred cred = {0};
+        socklen_t n = sizeof(cred);
+        int r;
+
+        if (!c) {
+                rig_close(fd);
+                return -ENOMEM;
+        }
+        c->core = core;
+        c->refs = 1;
+        c->fd = fd;
+        c->doorbell = -EBADF;
+        rig_list_init(&c->active);
+        rig_list_init(&c->stalled);
+        rig_list_init(&c->outbox);
+        rig_list_init(&c->waits);
+        rig_list_append(&core->clients, &c->link);
+        core->n_clients++;
+        c->number = ++core->last_client;
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n);
+        c->pid = cred.pid;
+        c->uid = cred.uid;
+        snprintf(c->name, sizeof(c->name), "client %llu (pid %d, uid %u)", (unsigned long long)c->number,
+                (int)c->pid, (unsigned)c->uid);
+        c->readable = true;
+        c->held.data = malloc(RIG_PROTO_PACKET_BYTES);
+        r = c->held.data ?
+                sd_event_add_io(core->event, &c->source, fd, EPOLLIN | EPOLLOUT | EPOLLET, socket_event, c) :
+                -ENOMEM;
+        if (r < 0) {
+                rig_client_end(c);
+                return r;
+        }
+        sd_event_source_set_description(c->source, c->name);
+        rig_log(LOG_DEBUG, "%s connected", c->name);
+        rig_client_activate(c);
+        *ret_client = c;
+        return 0;
+}
+
+struct rig_client *rig_client_ref(struct rig_client *client)
+{
+        client->refs++;
+        return client;
+}
+
+struct rig_client *rig_client_unref(struct rig_client *client)
+{
+        struct rig_client *c = client;
+
+        if (!c || --c->refs)
+                return NULL;
+        rig_assert(c->state == RIG_CLIENT_ENDED);
+        rig_table_deinit(&c->devices);
+        rig_table_deinit(&c->buffers);
+        rig_table_deinit(&c->works);
+        rig_table_deinit(&c->images);
+        rig_table_deinit(&c->accounts);
+        free(c);
+        return NULL;
+}
+
+/* Closes what the connection itself is made of. */
+static void disconnect(struct rig_client *c)
+{
+        sd_event_source_disable_unref(c->source);
+        sd_event_source_disable_unref(c->doorbell_source);
+        c->source = c->doorbell_source = NULL;
+        while (!rig_list_empty(&c->outbox))
+                unsent_free(rig_list_entry(c->outbox.next, struct unsent, link));
+        rig_packet_fds_close(&c->held.fds);
+        free(c->held.data);
+        c->held.data = NULL;
+        c->fd = rig_close(c->fd);
+        c->doorbell = rig_close(c->doorbell);
+        rig_list_remove(&c->active);
+        rig_list_remove(&c->stalled);
+}
+
+static void drop_objects(struct rig_client *c)
+{
+        void *o;
+
+        for (uint32_t id = 0; id < c->works.room; id++)
+                if ((o = rig_table_take(&c->works, id)))
+                        rig_work_unref(o);
+        for (uint32_t id = 0; id < c->images.room; id++)
+                if ((o = rig_table_take(&c->images, id)))
+                        rig_image_unref(o);
+        for (uint32_t id = 0; id < c->buffers.room; id++)
+                if ((o = rig_table_take(&c->buffers, id)))
+                        rig_buffer_unref(o);
+}
+
+void rig_client_end(struct rig_client *client)
+{
+        struct rig_client *c = client;
+        struct rig_core *core = c->core;
+        void *o;
+
+        if (c->state == RIG_CLIENT_ENDED)
+                return;
+        c->state = RIG_CLIENT_ENDED;
+        rig_log(LOG_DEBUG, "%s ended", c->name);
+        disconnect(c);
+        rig_client_cancel_waits(c);
+        /* Its own code first: work that waited for it must find it lost, not see its buffers go. */
+        for (uint32_t id = 0; id < c->devices.room; id++)
+                if ((o = rig_table_take(&c->devices, id))) {
+                        rig_device_leave(o, true);
+                        rig_device_unref(o);
+                }
+        drop_objects(c);
+        for (uint32_t i = 0; i < c->accounts.room; i++)
+                if ((o = rig_table_take(&c->accounts, i)))
+                        rig_account_close(o);
+        if (c->words)
+                rig_words_unmap(c->words);
+        if (c->ring)
+                rig_ring_unmap(c->ring);
+        c->words = NULL;
+        c->ring = NULL;
+        rig_list_remove(&c->link);
+        core->n_clients--;
+        if (core->private_client)
+                rig_core_stop(core);
+        rig_client_unref(c);
+}
+
+int rig_client_break(struct rig_client *client, int error, const char *fmt, ...)
+{
+        struct rig_client *c = client;
+        struct rig_msg_broken m = {.error = (uint32_t)-error};
+        char text[RIG_ERROR_TEXT_MAX];
+        va_list ap;
+
+        if (c->state == RIG_CLIENT_ENDED)
+                return -EPROTO;
+        va_start(ap, fmt);
+        vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        rig_log(LOG_WARNING, "%s is ended: %s", c->name, text);
+        m.text = rig_text(text, RIG_PROTO_TEXT_MAX);
+        rig_client_send(c, RIG_MSG_BROKEN, &m, NULL, 0);
+        if (c->state == RIG_CLIENT_ENDED)
+                return -EPROTO;
+        /* A socket that closes with unread packets resets the other side, which would lose the sentence. */
+        shutdown(c->fd, SHUT_RD);
+        for (unsigned i = 0; i < PACKETS_MAX; i++) {
+                struct rig_packet_fds fds = RIG_PACKET_FDS_NULL;
+
+                if (rig_packet_recv(c->fd, c->held.data, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, &fds) <= 0)
+                        break;
+                rig_packet_fds_close(&fds);
+        }
+        rig_client_end(c);
+        return -EPROTO;
+}
+
+/* ---------------------------------------------------------------- accounts and limits */
+
+int rig_client_account(struct rig_client *client, struct rig_adapter *adapter, struct rig_account **ret_account)
+{
+        struct rig_account *account;
+        int r;
+
+        for (uint32_t i = 0; i < client->accounts.room; i++) {
+                account = client->accounts.slots[i];
+                if (account && account->adapter == adapter) {
+                        *ret_account = account;
+                        return 0;
+                }
+        }
+        r = rig_account_new(adapter, client->name, &account);
+        if (r < 0)
+                return r;
+        r = rig_table_set(&client->accounts, client->accounts.n, account);
+        if (r < 0) {
+                rig_account_unref(account);
+                return r;
+        }
+        *ret_account = account;
+        return 0;
+}
+
+int rig_client_charge_object(struct rig_client *client, struct rig_error *e)
+{
+        if (client->n_objects >= client->core->config.client_objects_max)
+                return rig_error_set(e, -EDQUOT,
+                        "%s holds %llu buffers, works and images, and ClientObjectsMax is %llu", client->name,
+                        (unsigned long long)client->n_objects,
+                        (unsigned long long)client->core->config.client_objects_max);
+        client->n_objects++;
+        return 0;
+}
+
+void rig_client_return_object(struct rig_client *client)
+{
+        client->n_objects--;
+}
+
+static void activate_stalled(struct rig_core *core)
+{
+        struct rig_list *l;
+
+        while ((l = rig_list_pop(&core->stalled)))
+                rig_client_activate(rig_list_entry(l, struct rig_client, stalled));
+}
+
+void rig_client_run_over(struct rig_client *client)
+{
+        client->runs--;
+        if (rig_unlikely(client->throttled)) {
+                client->throttled = false;
+                rig_client_activate(client);
+                activate_stalled(client->core);
+        }
+}
+
+/* ---------------------------------------------------------------- out */
+
+void rig_client_wake(struct rig_client *client, _Atomic uint64_t *word)
+{
+        /* Pairs with the sleeper's count before its last look at the word: one of the two sees the other. */
+        if (client->ring && atomic_load_explicit(&client->ring->sleepers, memory_order_seq_cst))
+                rig_futex_wake(rig_word_low(word));
+}
+
+/* Queues what the socket has no room for. */
+static int queue(struct rig_client *c, const uint8_t *data, size_t bytes, const int *fds, size_t n_fds)
+{
+        struct unsent *u;
+
+        if (c->outbox_bytes + bytes > c->core->config.client_queue_max)
+                return -EDQUOT;
+        u = calloc(1, sizeof(*u) + bytes);
+        if (!u)
+                return -ENOMEM;
+        rig_list_init(&u->link);
+        u->bytes = bytes;
+        memcpy(u->data, data, bytes);
+        for (; u->n_fds < n_fds; u->n_fds++) {
+                u->fds[u->n_fds] = fcntl(fds[u->n_fds], F_DUPFD_CLOEXEC, 3);
+                if (u->fds[u->n_fds] < 0) {
+                        unsent_free(u);
+                        return -EMFILE;
+                }
+        }
+        rig_list_append(&c->outbox, &u->link);
+        c->outbox_bytes += bytes;
+        return 0;
+}
+
+void rig_client_send(struct rig_client *client, enum rig_msg_type type, const void *msg, const int *fds, size_t n_fds)
+{
+        struct rig_client *c = client;
+        uint8_t data[MESSAGE_BYTES];
+        ssize_t n;
+        int r = -EAGAIN;
+
+        if (c->state == RIG_CLIENT_ENDED)
+                return;
+        n = rig_codec_encode(type, msg, data, sizeof(data));
+        rig_assert(n > 0);
+        if (rig_list_empty(&c->outbox))
+                r = rig_packet_send(c->fd, data, (size_t)n, fds, n_fds, RIG_PACKET_DONTWAIT);
+        if (r == -EAGAIN)
+                r = queue(c, data, (size_t)n, fds, n_fds);
+        if (r == -EDQUOT)
+                rig_log(LOG_WARNING, "%s is ended: it left %llu bytes of answers unread, and ClientQueueMax is %llu",
+                        c->name, (unsigned long long)c->outbox_bytes,
+                        (unsigned long long)c->core->config.client_queue_max);
+        else if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+                rig_log(LOG_WARNING, "%s is ended: an answer cannot be sent: %s", c->name, strerror(-r));
+        if (r < 0) {
+                /* Whoever sends may be in the middle of this client's objects: it ends from the loop. */
+                c->end = true;
+                c->unheard = true;
+                rig_client_activate(c);
+        }
+}
+
+static void flush(struct rig_client *c)
+{
+        while (!rig_list_empty(&c->outbox)) {
+                struct unsent *u = rig_list_entry(c->outbox.next, struct unsent, link);
+                int r = rig_packet_send(c->fd, u->data, u->bytes, u->fds, u->n_fds, RIG_PACKET_DONTWAIT);
+
+                if (r == -EAGAIN)
+                        return;
+                c->outbox_bytes -= u->bytes;
+                unsent_free(u);
+        }
+}
+
+void rig_client_done(struct rig_client *client, uint32_t serial)
+{
+        struct rig_msg_done m = {.serial = serial};
+
+        rig_client_send(client, RIG_MSG_DONE, &m, NULL, 0);
+}
+
+void rig_client_failed(struct rig_client *client, uint32_t serial, const struct rig_error *e)
+{
+        struct rig_msg_failed m = {.serial = serial,
+                .error = (uint32_t)-e->code,
+                .text = rig_text(e->text[0] ? e->text : strerror(-e->code), RIG_PROTO_TEXT_MAX)};
+
+        rig_client_send(client, RIG_MSG_FAILED, &m, NULL, 0);
+}
+
+/* ---------------------------------------------------------------- in */
+
+/* Takes one message. Return: its bytes; 0 where it is left; -EAGAIN where they end inside it; else it was wrong. */
+static ssize_t take_message(
+        struct rig_client *c, const uint8_t *data, size_t bytes, struct rig_packet_fds *fds, uint64_t time)
+{
+        struct rig_error e = RIG_ERROR_NULL;
+        enum rig_msg_type type;
+        union rig_msg *msg = c->core->msg;
+        ssize_t n;
+        int r;
+
+        if (rig_likely(bytes > 1 && data[1] == RIG_MSG_RUN)) {
+                struct rig_msg_run run;
+
+                n = (ssize_t)rig_fast_run_decode(data, bytes, &run);
+                if (rig_likely(n > 0)) {
+                        if (run.has_time && run.time >= time)
+                                return 0;
+                        r = rig_client_run(c, &run);
+                        return r == RIG_TAKEN ? n : r;
+                }
+        }
+        n = rig_codec_decode(data, bytes, msg, &type, &e);
+        if (n == -EAGAIN)
+                return n;
+        if (n < 0)
+                return rig_client_break(c, (int)n, "%s", e.text);
+        if (type == RIG_MSG_RUN) {
+                struct rig_msg_run run = msg->run;
+
+                if (run.has_time && run.time >= time)
+                        return 0;
+                r = rig_client_run(c, &run);
+        } else {
+                r = rig_client_request(c, type, msg, fds);
+        }
+        return r == RIG_TAKEN ? n : r;
+}
+
+/* Takes a bite of the ring. Return: messages taken; negative: the client ended. */
+static int take_bite(struct rig_client *c, uint64_t tail, uint64_t time, unsigned budget)
+{
+        struct rig_bite *bite = rig_core_bite(c->core);
+        size_t bytes = (size_t)RIG_MIN(tail - c->head, RIG_BITE_BYTES), at = 0;
+        unsigned taken = 0;
+        ssize_t n = 0;
+
+        if (!bite)
+                return 0;
+        rig_ring_copy(c->ring_bytes, c->head, bytes, bite->data);
+        for (; at < bytes && taken < budget; taken++) {
+                n = take_message(c, bite->data + at, bytes - at, NULL, time);
+                if (n <= 0)
+                        break;
+                at += (size_t)n;
+        }
+        rig_core_bite_done(c->core, bite);
+        if (n == -EAGAIN && (at == 0 || bytes == tail - c->head))
+                n = rig_client_break(c, -EBADMSG, "the ring ends inside a message of %zu bytes", bytes - at);
+        if (n < 0 && n != -EAGAIN)
+                return (int)n;
+        c->head += at;
+        atomic_store_explicit(&c->words->head, c->head, memory_order_seq_cst);
+        if (at)
+                rig_client_wake(c, &c->words->head);
+        return (int)taken;
+}
+
+/* Takes the ring up to `end`. Return: messages taken; negative: the client ended. */
+static int take_ring(struct rig_client *c, uint64_t end, uint64_t time, unsigned budget)
+{
+        unsigned taken = 0;
+
+        while (c->head < end && taken < budget) {
+                uint64_t before = c->head;
+                int n = take_bite(c, end, time, budget - taken);
+
+                if (n < 0)
+                        return n;
+                taken += (unsigned)n;
+                if (c->head == before)
+                        break;
+        }
+        return (int)taken;
+}
+
+/* How far the ring is published; negative: the client ended, for it lies. */
+static int ring_tail(struct rig_client *c, uint64_t *ret_tail)
+{
+        uint64_t tail = atomic_load_explicit(&c->ring->tail, memory_order_acquire);
+
+        if (rig_unlikely(rig_ring_lies(c->head, tail)))
+                return rig_client_break(c, -EBADMSG, "the ring's tail is %llu and its head %llu: it has %u bytes",
+                        (unsigned long long)tail, (unsigned long long)c->head, RIG_RING_BYTES);
+        *ret_tail = tail;
+        return 0;
+}
+
+/* Receives the next packet. Return: 1; 0 where there is none; negative: the client ended. */
+static int receive(struct rig_client *c)
+{
+        ssize_t n = rig_packet_recv(
+                c->fd, c->held.data, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, &c->held.fds);
+
+        if (n == -EAGAIN) {
+                c->readable = false;
+                return 0;
+        }
+        if (n == 0 || n == -ECONNRESET) {
+                c->readable = false;
+                c->end = true;
+                return 0;
+        }
+        if (n < 0)
+                return rig_client_break(c, (int)n,
+                        n == -EBADMSG ? "a packet is empty, has more than %u bytes or more than %u descriptors" :
+                                        "a packet cannot be received (%u bytes, %u descriptors at most)",
+                        RIG_PROTO_PACKET_BYTES, RIG_PROTO_PACKET_FDS);
+        c->held.at = 0;
+        c->held.bytes = (size_t)n;
+        return 1;
+}
+
+/* Takes what is left of the packet at hand. Return: messages taken; negative: the client ended. */
+static int take_held(struct rig_client *c, uint64_t time)
+{
+        unsigned taken = 0;
+
+        while (c->held.at < c->held.bytes) {
+                ssize_t n = take_message(
+                        c, c->held.data + c->held.at, c->held.bytes - c->held.at, &c->held.fds, time);
+
+                if (n == -EAGAIN)
+                        return rig_client_break(c, -EBADMSG, "a packet ends inside a message");
+                if (n < 0)
+                        return (int)n;
+                if (n == 0)
+                        return (int)taken;
+                c->held.at += (size_t)n;
+                taken++;
+        }
+        for (uint32_t i = 0; i < c->held.fds.n; i++)
+                if (c->held.fds.fd[i] >= 0)
+                        return rig_client_break(c, -EBADMSG, "descriptor %u of a packet belongs to no message", i);
+        c->held.bytes = 0;
+        return (int)taken;
+}
+
+/* Takes packets of the socket. Return: messages taken; negative: the client ended. */
+static int take_socket(struct rig_client *c, uint64_t time, unsigned budget)
+{
+        unsigned taken = 0;
+        int n;
+
+        while (taken < budget) {
+                if (!c->held.bytes) {
+                        n = receive(c);
+                        if (n <= 0)
+                                return n < 0 ? n : (int)taken;
+                }
+                n = take_held(c, time);
+                if (n < 0)
+                        return n;
+                taken += (unsigned)n;
+                if (c->held.bytes)
+                        break;
+        }
+        return (int)taken;
+}
+
+/* Takes both. Return: messages taken; negative: the client ended. */
+static int take(struct rig_client *c, uint64_t time, unsigned budget)
+{
+        uint64_t tail = 0;
+        int ring = 0, socket = 0;
+
+        if (c->ring) {
+                if (ring_tail(c, &tail) < 0)
+                        return -EPROTO;
+                ring = take_ring(c, tail, time, budget);
+                if (ring < 0)
+                        return ring;
+        }
+        /* Without a ring a client that is awake is looked at here: its runs come this way. */
+        if (c->readable || c->held.bytes || (!c->ring && !c->end)) {
+                socket = take_socket(c, time, budget);
+                if (socket < 0)
+                        return socket;
+        }
+        return ring + socket;
+}
+
+/* Whether all that an ended connection had published was taken. */
+static bool exhausted(struct rig_client *c)
+{
+        uint64_t tail = 0;
+
+        if (c->unheard)
+                return true;
+        if (c->held.bytes || c->readable)
+                return false;
+        return !c->ring || (ring_tail(c, &tail) == 0 && tail == c->head);
+}
+
+bool rig_client_take(struct rig_client *client, unsigned budget)
+{
+        struct rig_client *c = client;
+        int n;
+
+        if (c->state == RIG_CLIENT_ENDED || c->taking)
+                return false;
+        if (c->resting) {
+                c->resting = false;
+                atomic_store_explicit(&c->words->sleeping, 0, memory_order_relaxed);
+        }
+        if (!rig_list_empty(&c->stalled) || (c->throttled && !c->end))
+                return false;
+        c->taking = true;
+        n = take(c, UINT64_MAX, budget);
+        c->taking = false;
+        if (n < 0)
+                return true;
+        if (c->end && exhausted(c) && c->state != RIG_CLIENT_ENDED) {
+                rig_client_end(c);
+                return true;
+        }
+        if (n > 0)
+                c->active_usec = c->core->now_usec;
+        return n > 0;
+}
+
+bool rig_client_take_before(struct rig_client *client, uint64_t time)
+{
+        struct rig_client *c = client;
+        int n;
+
+        if (c->state == RIG_CLIENT_ENDED || c->taking)
+                return true; /* what it published before is being accepted further up */
+        rig_client_ref(c);
+        c->taking = true;
+        n = take(c, time, c->ring ? UINT_MAX : PACKETS_MAX);
+        c->taking = false;
+        rig_client_activate(c);
+        rig_client_unref(c);
+        return n < 0 || (!c->throttled && rig_list_empty(&c->stalled));
+}
+
+int rig_client_follow(struct rig_client *client, const struct rig_memory *memory, uint64_t time)
+{
+        struct rig_list *l = memory->holders.next;
+
+        /* Taking from a holder may change the list: then look at it from the start. */
+        while (l != &memory->holders) {
+                struct rig_client *other = rig_list_entry(l, struct rig_holder, link)->client;
+                unsigned changes = memory->changes;
+
+                l = l->next;
+                if (other == client)
+                        continue;
+                if (!rig_client_take_before(other, time)) {
+                        rig_list_remove(&client->stalled);
+                        rig_list_append(&client->core->stalled, &client->stalled);
+                        return RIG_LEFT;
+                }
+                if (memory->changes != changes)
+                        l = memory->holders.next;
+        }
+        return RIG_TAKEN;
+}
+
+/* ---------------------------------------------------------------- awake and asleep */
+
+void rig_client_activate(struct rig_client *client)
+{
+        if (client->state == RIG_CLIENT_ENDED)
+                return;
+        client->active_usec = client->core->now_usec;
+        if (rig_list_empty(&client->active))
+                rig_list_append(&client->core->active, &client->active);
+}
+
+bool rig_client_rest(struct rig_client *client)
+{
+        struct rig_client *c = client;
+        bool waits = c->throttled || !rig_list_empty(&c->stalled);
+
+        if ((c->end || c->readable || c->held.bytes) && !waits)
+                return false;
+        if (!c->ring)
+                return true;
+        c->resting = true;
+        /* Pairs with the client's look at `sleeping` after it published: one of the two sees the other. */
+        atomic_store_explicit(&c->words->sleeping, 1, memory_order_seq_cst);
+        return waits || atomic_load_explicit(&c->ring->tail, memory_order_seq_cst) == c->head;
+}
+
+static int socket_event(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct rig_client *c = userdata;
+
+        if (events & EPOLLOUT)
+                flush(c);
+        if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+                c->readable = true;
+                rig_client_activate(c);
+        }
+        return 0;
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The loop (daemon/core.h).
+ *
+ * Turning. A turn costs a glance at each active client's ring and each busy device's word, tens of nanoseconds.
+ * The event loop proper (sockets, doorbells, timers, threads' notes) is looked at about every LOOK_USEC while the
+ * core is awake, since that costs a system call, and is all there is once it sleeps.
+ *
+ * Sleeping. The core sets each active client's `sleeping` flag, then looks at every ring once more; a client
+ * publishes, then looks at the flag. Both are sequentially consistent, so one of them sees the other.
+ */
+#include "daemon/core.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "daemon/adapter.h"
+#include "daemon/client.h"
+#include "daemon/log.h"
+#include "daemon/post.h"
+#include "daemon/signals.h"
+
+#define LOOK_USEC       20u  /* between looks at the event loop while awake */
+#define TURN_MESSAGES   256u /* that one client gets in a turn */
+#define CLOCK_TURNS     16u  /* idle turns between looks at the clock */
+#define HANG_CHECK_USEC (UINT64_C(20) * RIG_USEC_PER_MSEC)
+
+/* ---------------------------------------------------------------- adapters */
+
+struct discovery {
+        struct rig_core *core;
+        int error;
+};
+
+static void found(const struct rig_driver_adapter *adapter, void *userdata)
+{
+        struct discovery *d = userdata;
+        struct rig_adapter *a;
+
+        if (!d->error)
+                d->error = rig_adapter_new(d->core, adapter, &a);
+}
+
+static int discover(struct rig_core *core, const struct rig_driver *const *drivers, struct rig_error *e)
+{
+        for (; *drivers; drivers++) {
+                struct discovery d = {.core = core};
+                int r;
+
+                rig_driver_check(*drivers);
+                r = (*drivers)->discover(found, &d);
+                if (r < 0 || d.error)
+                        return rig_error_set(e, r < 0 ? r : d.error, "the driver %s finds no adapters: %s",
+                                (*drivers)->name, strerror(r < 0 ? -r : -d.error));
+        }
+        return 0;
+}
+
+/* ---------------------------------------------------------------- hangs */
+
+static int hang_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct rig_core *core = userdata;
+        bool bounded = false;
+
+        rig_core_poll_devices(core);
+        rig_list_for_each_safe(l, &core->busy) {
+                struct rig_device *d = rig_list_entry(l, struct rig_device, busy);
+                uint64_t bound = d->driver.facts.hang_usec;
+
+                if (rig_timeline_hangs(d->timeline, rig_now_usec(), bound)) {
+                        char reason[RIG_ERROR_TEXT_MAX];
+
+                        snprintf(reason, sizeof(reason), "its work stood still for %llu ms: value %llu was not reached",
+                                (unsigned long long)(bound / RIG_USEC_PER_MSEC),
+                                (unsigned long long)d->timeline->reached + 1);
+                        rig_adapter_lose(d->adapter, reason);
+                        bounded = true;
+                        break; /* the list of busy devices changed: the next check does the others */
+                }
+                bounded = bounded || bound;
+        }
+        rig_core_settle(core);
+        core->hang_timer_armed = bounded;
+        if (!bounded)
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        return sd_event_source_set_time_relative(source, HANG_CHECK_USEC);
+}
+
+void rig_core_arm_hang_timer(struct rig_core *core)
+{
+        if (core->hang_timer_armed)
+                return;
+        core->hang_timer_armed = true;
+        sd_event_source_set_time_relative(core->hang_timer, HANG_CHECK_USEC);
+        sd_event_source_set_enabled(core->hang_timer, SD_EVENT_ON);
+}
+
+/* ---------------------------------------------------------------- life */
+
+int rig_core_new(const struct rig_config *config, const struct rig_driver *const *drivers,
+        struct rig_core **ret_core, struct rig_error *e)
+{
+        struct rig_core *core = calloc(1, sizeof(*core));
+        int r;
+
+        if (!core)
+                return -ENOMEM;
+        core->config = *config;
+        core->listen_fd = -EBADF;
+        rig_order_init(&core->order);
+        rig_list_init(&core->adapters);
+        rig_list_init(&core->clients);
+        rig_list_init(&core->active);
+        rig_list_init(&core->stalled);
+        rig_list_init(&core->busy);
+        core->msg = malloc(sizeof(*core->msg));
+        r = core->msg ? sd_event_default(&core->event) : -ENOMEM;
+        if (r >= 0)
+                r = rig_post_new(core->event, &core->post);
+        if (r >= 0)
+                r = rig_signals_new(&core->signals);
+        if (r >= 0)
+                r = sd_event_add_time_relative(core->event, &core->hang_timer, CLOCK_MONOTONIC, HANG_CHECK_USEC,
+                        RIG_USEC_PER_MSEC, hang_timer, core);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(core->hang_timer, SD_EVENT_OFF);
+        if (r >= 0)
+                sd_event_source_set_description(core->hang_timer, "hang bounds");
+        if (r < 0)
+                rig_error_set(e, r, "the core cannot start: %s", strerror(-r));
+        else
+                r = discover(core, drivers, e);
+        if (r < 0) {
+                rig_core_free(core);
+                return r;
+        }
+        *ret_core = core;
+        return 0;
+}
+
+/* Ends every client, and lets what they held return as far as it does by itself. */
+static void end_clients(struct rig_core *core)
+{
+        while (!rig_list_empty(&core->clients))
+                rig_client_end(rig_list_entry(core->clients.next, struct rig_client, link));
+        rig_core_settle(core);
+}
+
+struct rig_core *rig_core_free(struct rig_core *core)
+{
+        if (!core)
+                return NULL;
+        core->stopping = true;
+        end_clients(core);
+        while (!rig_list_empty(&core->adapters))
+                rig_adapter_free(rig_list_entry(core->adapters.next, struct rig_adapter, link));
+        sd_event_source_disable_unref(core->listen_source);
+        rig_close(core->listen_fd);
+        sd_event_source_disable_unref(core->hang_timer);
+        rig_signals_free(core->signals);
+        rig_post_free(core->post);
+        rig_identities_deinit(&core->identities);
+        sd_event_unref(core->event);
+        while (core->bites) {
+                struct rig_bite *bite = core->bites;
+
+                core->bites = bite->next;
+                free(bite);
+        }
+        free(core->msg);
+        free(core);
+        return NULL;
+}
+
+/* ---------------------------------------------------------------- connections */
+
+static int accepts(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct rig_core *core = userdata;
+        struct rig_client *c;
+
+        for (unsigned i = 0; i < TURN_MESSAGES; i++) {
+                int r, s = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+
+                if (s < 0)
+                        return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED ?
+                                0 :
+                                (rig_log(LOG_WARNING, "a connection cannot be accepted: %s", strerror(errno)), 0);
+                if (core->n_clients >= core->config.clients_max) {
+                        rig_log(LOG_WARNING, "a connection was refused: there are %u, and ClientsMax is %llu",
+                                core->n_clients, (unsigned long long)core->config.clients_max);
+                        rig_close(s);
+                        continue;
+                }
+                r = rig_client_new(core, s, &c);
+                if (r < 0)
+                        rig_log(LOG_WARNING, "a connection cannot be served: %s", strerror(-r));
+        }
+        return 0;
+}
+
+int rig_core_listen(struct rig_core *core, int fd)
+{
+        int r = sd_event_add_io(core->event, &core->listen_source, fd, EPOLLIN, accepts, core);
+
+        if (r < 0) {
+                rig_close(fd);
+                return r;
+        }
+        core->listen_fd = fd;
+        sd_event_source_set_description(core->listen_source, "listening socket");
+        return 0;
+}
+
+int rig_core_serve(struct rig_core *core, int fd)
+{
+        struct rig_client *c;
+        int r = rig_client_new(core, fd, &c);
+
+        core->private_client = r >= 0;
+        return r;
+}
+
+/* ---------------------------------------------------------------- turning */
+
+struct rig_bite *rig_core_bite(struct rig_core *core)
+{
+        struct rig_bite *bite = core->bites;
+
+        if (!bite)
+                return malloc(sizeof(*bite));
+        core->bites = bite->next;
+        return bite;
+}
+
+void rig_core_bite_done(struct rig_core *core, struct rig_bite *bite)
+{
+        bite->next = core->bites;
+        core->bites = bite;
+}
+
+bool rig_core_poll_devices(struct rig_core *core)
+{
+        struct rig_list round, *l;
+        bool moved = false;
+
+        /* A fault takes devices off whatever list they are on. */
+        rig_list_move_all(&core->busy, &round);
+        while ((l = rig_list_pop(&round))) {
+                rig_list_append(&core->busy, l);
+                moved = rig_device_poll(rig_list_entry(l, struct rig_device, busy)) || moved;
+        }
+        return moved;
+}
+
+void rig_core_settle(struct rig_core *core)
+{
+        do
+                rig_order_run(&core->order);
+        while (!rig_list_empty(&core->busy) && rig_core_poll_devices(core));
+}
+
+/* Gives each active client its share of the turn. */
+static bool take_from_clients(struct rig_core *core)
+{
+        struct rig_list round, *l;
+        bool any = false;
+
+        /* Clients end, and wake others, while they are taken from. */
+        rig_list_move_all(&core->active, &round);
+        while ((l = rig_list_pop(&round))) {
+                struct rig_client *c = rig_client_ref(rig_list_entry(l, struct rig_client, active));
+
+                rig_list_append(&core->active, l);
+                if (rig_client_take(c, TURN_MESSAGES)) {
+                        any = true;
+                        rig_core_settle(core);
+                }
+                rig_client_unref(c);
+        }
+        return any;
+}
+
+/* One look at everything that can be looked at without a system call. Return: whether something happened. */
+static bool turn(struct rig_core *core)
+{
+        bool any = take_from_clients(core);
+
+        if (rig_post_run(core->post))
+                any = true;
+        if (atomic_load_explicit(&core->kicked, memory_order_relaxed) &&
+                atomic_exchange_explicit(&core->kicked, false, memory_order_acquire))
+                any = true;
+        if (any || !rig_list_empty(&core->busy))
+                rig_core_settle(core);
+        return any;
+}
+
+/* Lets active clients rest that have been quiet: those that have published meanwhile stay. */
+static void rest_clients(struct rig_core *core)
+{
+        struct rig_list round, *l;
+
+        rig_list_move_all(&core->active, &round);
+        while ((l = rig_list_pop(&round))) {
+                struct rig_client *c = rig_list_entry(l, struct rig_client, active);
+
+                if (core->now_usec - c->active_usec < core->config.poll_usec || !rig_client_rest(c))
+                        rig_list_append(&core->active, l);
+        }
+}
+
+/* Sleeps until a descriptor, a timer or a note has something, unless it has already. */
+static int sleep_until_event(struct rig_core *core)
+{
+        int r;
+
+        atomic_store_explicit(&core->asleep, true, memory_order_seq_cst);
+        r = sd_event_run(core->event,
+                atomic_load_explicit(&core->kicked, memory_order_seq_cst) ? 0 : RIG_USEC_INFINITY);
+        atomic_store_explicit(&core->asleep, false, memory_order_relaxed);
+        return r;
+}
+
+int rig_core_run(struct rig_core *core)
+{
+        uint64_t looked_usec = 0;
+        unsigned turns = 0;
+        bool any = false;
+        int r;
+
+        core->now_usec = rig_now_usec();
+        while (!core->stopping) {
+                if (turn(core))
+                        any = true;
+                else
+                        rig_cpu_relax();
+                if (++turns % CLOCK_TURNS && !rig_list_empty(&core->active))
+                        continue;
+                core->now_usec = rig_now_usec();
+                if (any)
+                        core->busy_usec = core->now_usec;
+                any = false;
+                if (core->now_usec - looked_usec >= LOOK_USEC) {
+                        r = sd_event_run(core->event, 0);
+                        if (r < 0)
+                                return r;
+                        any = r > 0;
+                        looked_usec = core->now_usec;
+                        rest_clients(core);
+                }
+                if (any || core->now_usec - core->busy_usec < core->config.poll_usec || !rig_list_empty(&core->active))
+                        continue;
+                r = sleep_until_event(core);
+                if (r < 0)
+                        return r;
+                any = true;
+        }
+        return 0;
+}
+
+void rig_core_stop(struct rig_core *core)
+{
+        core->stopping = true;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The core: one loop that owns every object of rigd.
+ *
+ * A turn takes what clients published, hands over what may run, and passes on what completed. After activity
+ * the loop turns without sleeping for a while (PollUSec), looking at rings, words and sockets itself; then it
+ * says so to its clients, looks a last time, and sleeps in epoll. It never blocks on anything else.
+ */
+#ifndef RIG_CORE_H
+#define RIG_CORE_H
+
+#include <stdatomic.h>
+#include <systemd/sd-event.h>
+
+#include "base/list.h"
+#include "daemon/config.h"
+#include "daemon/driver.h"
+#include "daemon/memory/identity.h"
+#include "daemon/order/order.h"
+
+#define RIG_BITE_BYTES 16384u /* taken from a client's ring at once, and the longest message in it */
+
+union rig_msg;
+
+struct rig_bite {
+        struct rig_bite *next;
+        uint8_t data[RIG_BITE_BYTES];
+};
+
+struct rig_core {
+        struct rig_config config;
+        sd_event *event;
+        struct rig_order order;
+        struct rig_identities identities; /* of memories that connections may come to share */
+
+        struct rig_list adapters; /* struct rig_adapter */
+        struct rig_list clients;  /* struct rig_client, all */
+        struct rig_list active;   /* clients that are looked at in every turn */
+        struct rig_list stalled;  /* clients that wait for another one's runs */
+        struct rig_list busy;     /* devices with runs handed over and not reached */
+        unsigned n_clients;
+        uint64_t last_client;     /* the number of the last connection */
+
+        /* from other threads: see post.h */
+        struct rig_post *post;
+        _Atomic bool kicked;      /* some device has news: rig_device_kick() */
+        _Atomic bool asleep;      /* set before the last look at `kicked`, which is set before a look at it */
+
+        struct rig_signals *signals; /* to clients' eventfds */
+        sd_event_source *hang_timer;
+        bool hang_timer_armed;
+
+        struct rig_bite *bites;   /* spare */
+        union rig_msg *msg;       /* the message being looked at, unless it is a run */
+
+        int listen_fd;
+        sd_event_source *listen_source;
+        uint64_t now_usec;        /* of the loop's last look at the clock */
+        uint64_t busy_usec;       /* when something last happened */
+        bool private_client;      /* the loop ends with its only client */
+        bool stopping;
+};
+
+/**
+ * rig_core_new() - a core with the adapters its drivers find
+ * @config:  copied
+ * @drivers: NULL at the end; static
+ * Return: 0; -ENOMEM and what sd-event gives.
+ */
+int rig_core_new(const struct rig_config *config, const struct rig_driver *const *drivers, struct rig_core **ret_core,
+        struct rig_error *e);
+struct rig_core *rig_core_free(struct rig_core *core);
+
+/* Accepts connections from a listening socket, which it consumes. */
+int rig_core_listen(struct rig_core *core, int fd);
+/* Serves one connected socket, which it consumes, and ends with it. */
+int rig_core_serve(struct rig_core *core, int fd);
+
+/* Turns until it is told to stop. Return: 0 or what sd-event gives. */
+int rig_core_run(struct rig_core *core);
+void rig_core_stop(struct rig_core *core);
+
+/* Does what is due in the order and polls devices until nothing moves. */
+void rig_core_settle(struct rig_core *core);
+
+/* Polls busy devices. Return: whether a value was reached. */
+bool rig_core_poll_devices(struct rig_core *core);
+
+/* Looks for hangs as long as a device that has a bound is busy. */
+void rig_core_arm_hang_timer(struct rig_core *core);
+
+struct rig_bite *rig_core_bite(struct rig_core *core);
+void rig_core_bite_done(struct rig_core *core, struct rig_bite *bite);
+
+#endif

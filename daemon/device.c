@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Devices (daemon/device.h): what stands between a timeline, which says what may run, and a driver, which runs it.
+ *
+ * Ending. A device that is dropped closes once its work is over, on the slow thread. One that is lost is stopped
+ * there first, and its memory returns when the driver says that no work of it runs any more (L3).
+ */
+#include "daemon/device.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "daemon/client.h"
+#include "daemon/log.h"
+#include "daemon/work.h"
+
+const char *rig_device_describe(const struct rig_device *device)
+{
+        return device->adapter->driver.name;
+}
+
+/* ---------------------------------------------------------------- what the client sees */
+
+static struct rig_word *word(const struct rig_device *d)
+{
+        return d->client && d->client->words && d->id ? &d->client->words->word[d->id - 1] : NULL;
+}
+
+static void tell_reached(struct rig_device *d)
+{
+        struct rig_word *w = word(d);
+
+        if (w) {
+                /* Pairs with a client's look at the word after it counted itself a sleeper. */
+                atomic_store_explicit(&w->signaled, d->timeline->reached, memory_order_seq_cst);
+                rig_client_wake(d->client, &w->signaled);
+        } else if (d->client && d->id && d->told_reached != d->timeline->reached) {
+                struct rig_msg_reached m = {.device = d->id, .value = d->timeline->reached};
+
+                rig_client_send(d->client, RIG_MSG_REACHED, &m, NULL, 0);
+        }
+        d->told_reached = d->timeline->reached;
+}
+
+static void tell_ready(struct rig_device *d)
+{
+        struct rig_word *w = word(d);
+
+        if (d->told_ready == d->ready)
+                return;
+        d->told_ready = d->ready;
+        if (w) {
+                atomic_store_explicit(&w->ready, d->ready, memory_order_seq_cst);
+                rig_client_wake(d->client, &w->ready);
+        } else if (d->client && d->id) {
+                struct rig_msg_ready m = {.device = d->id, .value = d->ready};
+
+                rig_client_send(d->client, RIG_MSG_READY, &m, NULL, 0);
+        }
+}
+
+/* Before the value is told: who waits for it looks at the count of failures then. */
+static void tell_failed(struct rig_device *d, uint64_t value, int error, const char *text, bool lost)
+{
+        struct rig_word *w = word(d);
+        struct rig_msg_run_failed m = {.device = d->id,
+                .value = value,
+                .error = (uint32_t)-error,
+                .text = rig_text(text, RIG_PROTO_TEXT_MAX),
+                .lost = lost};
+
+        d->failures++;
+        if (!d->client || !d->id)
+                return;
+        rig_client_send(d->client, RIG_MSG_RUN_FAILED, &m, NULL, 0);
+        if (w)
+                atomic_store_explicit(&w->failures, d->failures, memory_order_release);
+}
+
+static void tell_lost(struct rig_device *d)
+{
+        struct rig_word *w = word(d);
+        struct rig_msg_device_lost m = {
+                .device = d->id, .error = ENODEV, .text = rig_text(d->reason, RIG_PROTO_TEXT_MAX)};
+
+        if (!d->client || !d->id)
+                return;
+        rig_client_send(d->client, RIG_MSG_DEVICE_LOST, &m, NULL, 0);
+        if (!w)
+                return;
+        atomic_store_explicit(&w->flags, RIG_WORD_LOST, memory_order_seq_cst);
+        rig_client_wake(d->client, &w->signaled);
+        rig_client_wake(d->client, &w->ready);
+}
+
+/* ---------------------------------------------------------------- the timeline's ops */
+
+static struct rig_submission submission(const struct rig_run *run, const struct rig_queue_wait *waits)
+{
+        struct rig_run_load *load = run->payload;
+
+        return (struct rig_submission){.value = run->value,
+                .work = &load->work->driver,
+                .slots = load->slots,
+                .waits = waits,
+                .n_waits = run->n_waits};
+}
+
+static int op_room(struct rig_timeline *timeline, const struct rig_run *run)
+{
+        struct rig_device *d = timeline->userdata;
+        struct rig_submission s = submission(run, NULL);
+        const struct rig_driver *ops = d->adapter->driver.driver;
+        int r;
+
+        if (!ops->room)
+                return 1;
+        d->prompt = true;
+        r = ops->room(&d->driver, &s);
+        d->prompt = false;
+        return r < 0 ? 1 : r; /* what never fits is refused by hand_over() */
+}
+
+/*
+ * A queue waits only for devices of its own client: another client's loss must not stall it (L6), while a run that
+ * the core holds back is merely lost.
+ */
+static bool op_queue_waits(struct rig_timeline *timeline, const struct rig_timeline *producer)
+{
+        const struct rig_device *d = timeline->userdata, *p = producer->userdata;
+
+        return p && p->client == d->client && d->client &&
+                d->driver.facts.waits_on & 1u << p->driver.facts.completion;
+}
+
+static unsigned op_max_waits(struct rig_timeline *timeline)
+{
+        const struct rig_device *d = timeline->userdata;
+
+        return RIG_MIN(d->driver.facts.max_waits, RIG_PROTO_DEVICES_MAX);
+}
+
+static int op_hand_over(struct rig_timeline *timeline, struct rig_run *run)
+{
+        struct rig_device *d = timeline->userdata;
+        struct rig_queue_wait waits[RIG_PROTO_DEVICES_MAX];
+        struct rig_submission s = submission(run, waits);
+        struct rig_error e = RIG_ERROR_NULL;
+        int r;
+
+        for (unsigned i = 0; i < run->n_waits; i++) {
+                struct rig_device *p = run->points[i].timeline->userdata;
+
+                waits[i] = (struct rig_queue_wait){.producer = &p->driver, .value = run->points[i].value};
+        }
+        if (rig_list_empty(&d->busy)) {
+                rig_list_append(&d->adapter->core->busy, &d->busy);
+                if (d->driver.facts.hang_usec)
+                        rig_core_arm_hang_timer(d->adapter->core);
+        }
+        d->prompt = true;
+        r = d->adapter->driver.driver->hand_over(&d->driver, &s, &e);
+        d->prompt = false;
+        if (r < 0)
+                snprintf(d->reason, sizeof(d->reason), "value %llu could not be handed over: %s",
+                        (unsigned long long)run->value, e.code ? e.text : strerror(-r));
+        return r;
+}
+
+static void op_commit(struct rig_timeline *timeline)
+{
+        struct rig_device *d = timeline->userdata;
+
+        if (!d->adapter->driver.driver->commit)
+                return;
+        d->prompt = true;
+        d->adapter->driver.driver->commit(&d->driver);
+        d->prompt = false;
+        tell_ready(d);
+}
+
+static void op_run_lost(struct rig_timeline *timeline, struct rig_run *run, struct rig_timeline *culprit)
+{
+        struct rig_device *d = timeline->userdata;
+        const struct rig_device *c = culprit->userdata;
+        char text[RIG_ERROR_TEXT_MAX];
+
+        snprintf(text, sizeof(text), "it followed work that is lost with %s: %s",
+                c ? rig_device_describe(c) : "a device", c ? c->reason : "which is closed");
+        tell_failed(d, run->value, -ENODEV, text, true);
+}
+
+static void op_run_over(struct rig_timeline *timeline, struct rig_run *run)
+{
+        struct rig_device *d = timeline->userdata;
+        struct rig_run_load *load = run->payload;
+
+        if (d->client)
+                rig_client_run_over(d->client);
+        rig_work_unref(load->work);
+}
+
+static void op_advanced(struct rig_timeline *timeline)
+{
+        tell_reached(timeline->userdata);
+}
+
+static void op_failed(struct rig_timeline *timeline, int error)
+{
+        struct rig_device *d = timeline->userdata;
+        char reason[RIG_ERROR_TEXT_MAX];
+
+        memcpy(reason, d->reason, sizeof(reason));
+        rig_device_lose(d, reason, false);
+}
+
+static void op_stuck(struct rig_timeline *timeline, struct rig_timeline *producer)
+{
+        const struct rig_device *p = producer->userdata;
+        char reason[RIG_ERROR_TEXT_MAX];
+
+        snprintf(reason, sizeof(reason), "its queue waits for %s, which is lost: %s",
+                p ? rig_device_describe(p) : "a device", p ? p->reason : "it is closed");
+        rig_device_lose(timeline->userdata, reason, false);
+}
+
+static const struct rig_timeline_ops timeline_ops = {
+        .advanced = op_advanced,
+        .commit = op_commit,
+        .failed = op_failed,
+        .hand_over = op_hand_over,
+        .max_waits = op_max_waits,
+        .queue_waits = op_queue_waits,
+        .room = op_room,
+        .run_lost = op_run_lost,
+        .run_over = op_run_over,
+        .stuck = op_stuck,
+};
+
+/* ---------------------------------------------------------------- life */
+
+struct rig_device *rig_device_new(struct rig_adapter *adapter, struct rig_client *client, uint32_t id)
+{
+        struct rig_device *d = calloc(1, sizeof(*d));
+
+        if (!d)
+                return NULL;
+        d->timeline = rig_timeline_new(&adapter->core->order, &timeline_ops, d);
+        if (!d->timeline) {
+                free(d);
+                return NULL;
+        }
+        d->adapter = adapter;
+        d->client = client;
+        d->id = id;
+        d->refs = 1;
+        d->driver.adapter = &adapter->driver;
+        d->driver.core = d;
+        rig_list_init(&d->busy);
+        rig_list_append(&adapter->devices, &d->link);
+        adapter->n_devices++;
+        return d;
+}
+
+static void device_free(struct rig_device *d)
+{
+        rig_watch_cancel(&d->drained);
+        sd_event_source_disable_unref(d->source);
+        rig_list_remove(&d->busy);
+        rig_list_remove(&d->link);
+        d->adapter->n_devices--;
+        d->timeline->userdata = NULL;
+        rig_timeline_unref(d->timeline);
+        free(d);
+}
+
+struct device_job {
+        struct rig_slow_job job;
+        struct rig_device *device;
+        int r;
+};
+
+static void defer(struct rig_device *d, void (*run)(struct rig_slow_job *), void (*done)(struct rig_slow_job *))
+{
+        struct device_job *j = calloc(1, sizeof(*j));
+
+        if (!j) {
+                rig_log(LOG_ERR, "%s: no memory to end a device: it stays", rig_device_describe(d));
+                return;
+        }
+        j->device = d;
+        j->job.run = run;
+        j->job.done = done;
+        rig_adapter_defer(&d->adapter->driver, &j->job);
+}
+
+static void close_run(struct rig_slow_job *job)
+{
+        struct rig_device *d = RIG_CONTAINER_OF(job, struct device_job, job)->device;
+
+        d->adapter->driver.driver->device_close(&d->driver);
+}
+
+static void close_done(struct rig_slow_job *job)
+{
+        struct device_job *j = RIG_CONTAINER_OF(job, struct device_job, job);
+
+        device_free(j->device);
+        free(j);
+}
+
+static void close_device(struct rig_device *d)
+{
+        if (!d->open) {
+                device_free(d);
+                return;
+        }
+        d->open = false;
+        sd_event_source_disable_unref(d->source);
+        d->source = NULL;
+        defer(d, close_run, close_done);
+}
+
+static void drained(struct rig_watch *watch, struct rig_timeline *culprit)
+{
+        struct rig_device *d = watch->userdata;
+
+        if (d->lost && !d->timeline->ended)
+                d->unended = true; /* until rig_device_ended() */
+        else
+                close_device(d);
+}
+
+void rig_device_ended(struct rig_device *device)
+{
+        rig_timeline_lose(device->timeline, true);
+        if (device->unended) {
+                device->unended = false;
+                close_device(device);
+        }
+}
+
+struct rig_device *rig_device_ref(struct rig_device *device)
+{
+        device->refs++;
+        return device;
+}
+
+struct rig_device *rig_device_unref(struct rig_device *device)
+{
+        struct rig_device *d = device;
+
+        if (!d || --d->refs || d->closing)
+                return NULL;
+        d->closing = true;
+        rig_watch_value(&d->drained, &d->adapter->core->order, d->timeline, d->timeline->submitted, drained, d);
+        return NULL;
+}
+
+static int descriptor_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct rig_device *d = userdata;
+
+        if (rig_device_poll(d))
+                rig_core_settle(d->adapter->core);
+        return 0;
+}
+
+int rig_device_opened(struct rig_device *device)
+{
+        struct rig_device *d = device;
+        int fd, r;
+
+        d->open = true;
+        if (!d->adapter->driver.driver->descriptor)
+                return 0;
+        fd = d->adapter->driver.driver->descriptor(&d->driver);
+        if (fd < 0)
+                return 0;
+        r = sd_event_add_io(d->adapter->core->event, &d->source, fd, EPOLLIN | EPOLLET, descriptor_ready, d);
+        if (r < 0)
+                return r;
+        sd_event_source_set_description(d->source, "completions");
+        return sd_event_source_set_priority(d->source, SD_EVENT_PRIORITY_IMPORTANT);
+}
+
+void rig_device_leave(struct rig_device *device, bool client_gone)
+{
+        struct rig_device *d = rig_device_ref(device);
+
+        if (d->driver.facts.flags & RIG_DEVICE_CLIENT_CODE && d->timeline->reached < d->timeline->submitted)
+                rig_device_lose(d,
+                        client_gone ? "the program whose code it runs has ended" :
+                                      "it was closed before its program's code was done",
+                        true);
+        d->id = 0;
+        if (client_gone)
+                d->client = NULL;
+        rig_device_unref(d);
+}
+
+/* ---------------------------------------------------------------- progress and loss */
+
+bool rig_device_poll(struct rig_device *device)
+{
+        struct rig_device *d = device;
+        struct rig_error e = RIG_ERROR_NULL;
+        uint64_t reached = d->timeline->reached, before = reached;
+        int r;
+
+        if (!d->open)
+                return false;
+        d->prompt = true;
+        r = d->adapter->driver.driver->poll(&d->driver, &reached, &e);
+        d->prompt = false;
+        if (r < 0) {
+                if (!d->lost)
+                        rig_device_lose(d, e.code ? e.text : strerror(-r), false);
+                return true;
+        }
+        rig_timeline_reach(d->timeline, reached);
+        if (d->timeline->reached >= d->timeline->handed)
+                rig_list_remove(&d->busy);
+        return d->timeline->reached != before;
+}
+
+static void stop_run(struct rig_slow_job *job)
+{
+        struct device_job *j = RIG_CONTAINER_OF(job, struct device_job, job);
+        struct rig_device *d = j->device;
+
+        j->r = d->adapter->driver.driver->stop(&d->driver);
+}
+
+static void stop_done(struct rig_slow_job *job)
+{
+        struct device_job *j = RIG_CONTAINER_OF(job, struct device_job, job);
+        struct rig_device *d = j->device;
+
+        struct rig_adapter *a = d->adapter;
+
+        rig_device_unref(d);
+        if (j->r != -EINPROGRESS)
+                rig_device_ended(d);
+        rig_adapter_stopped(a, j->r == -EINPROGRESS);
+        rig_core_settle(a->core);
+        free(j);
+}
+
+void rig_device_lose(struct rig_device *device, const char *reason, bool ended)
+{
+        struct rig_device *d = device;
+
+        if (d->lost)
+                return;
+        d->lost = true;
+        snprintf(d->reason, sizeof(d->reason), "%s", reason);
+        rig_log(LOG_WARNING, "%s of %s is lost: %s", rig_device_describe(d),
+                d->client ? d->client->name : "a client that is gone", reason);
+        rig_list_remove(&d->busy);
+        rig_timeline_lose(d->timeline, ended || !d->open);
+        tell_lost(d);
+        if (!d->open)
+                return;
+        d->adapter->n_stops++;
+        rig_device_ref(d);
+        defer(d, stop_run, stop_done);
+}
+
+int rig_device_client_done(
+        struct rig_device *device, uint64_t value, int error, const char *text, struct rig_error *e)
+{
+        struct rig_device *d = device;
+        int r;
+
+        if (d->lost)
+                return 0; /* it was under way when the device was lost */
+        if (!d->adapter->driver.driver->client_done)
+                return rig_error_set(e, -EINVAL, "device %u runs no work of the client's", d->id);
+        d->prompt = true;
+        r = d->adapter->driver.driver->client_done(&d->driver, value, error, text);
+        d->prompt = false;
+        if (r < 0)
+                return rig_error_set(e, r, "value %llu of device %u was not to be run: it may run up to %llu",
+                        (unsigned long long)value, d->id, (unsigned long long)d->ready);
+        return 0;
+}
+
+/* ---------------------------------------------------------------- what the core offers a driver */
+
+void rig_device_kick(struct rig_driver_device *device)
+{
+        struct rig_core *core = device->core->adapter->core;
+
+        /* Either this sees that the core sleeps, or the core sees the kick before it does (core.c). */
+        atomic_store_explicit(&core->kicked, true, memory_order_seq_cst);
+        if (atomic_load_explicit(&core->asleep, memory_order_seq_cst))
+                rig_post_wake(core->post);
+}
+
+void rig_device_run_failed(struct rig_driver_device *device, uint64_t value, int error, const char *fmt, ...)
+{
+        char text[RIG_ERROR_TEXT_MAX];
+        va_list ap;
+
+        rig_assert(device->core->prompt);
+        va_start(ap, fmt);
+        vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        tell_failed(device->core, value, error, text, false);
+}
+
+void rig_device_ready(struct rig_driver_device *device, uint64_t value)
+{
+        rig_assert(device->core->prompt);
+        device->core->ready = value;
+}

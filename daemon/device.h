@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: ISC */
+/* A device: one client's handle on an adapter. A timeline, and the driver's half that runs its work. */
+#ifndef RIG_DEVICE_H
+#define RIG_DEVICE_H
+
+#include "daemon/adapter.h"
+#include "daemon/order/timeline.h"
+
+struct rig_client;
+struct rig_work;
+
+struct rig_device {
+        struct rig_list link;   /* in adapter->devices */
+        struct rig_adapter *adapter;
+        struct rig_client *client; /* whose, borrowed; NULL once it is gone */
+        uint32_t id;            /* the client's number for it; 0 once it dropped it */
+        unsigned refs;          /* the client's, and of buffers, works, images */
+        struct rig_driver_device driver;
+        struct rig_timeline *timeline;
+
+        struct rig_list busy;   /* in core->busy */
+        sd_event_source *source; /* of the driver's descriptor */
+        bool prompt;            /* a prompt op is on the stack */
+
+        uint64_t ready;         /* how far the client's own code may run */
+        uint64_t told_ready, told_reached;
+        uint32_t failures;      /* runs that failed */
+
+        bool lost;
+        char reason[RIG_ERROR_TEXT_MAX];
+        bool open;              /* the driver's half is open */
+        bool closing;           /* nobody refers to it any more */
+        bool unended;           /* and it closes once its work has ended */
+        struct rig_watch drained; /* before it closes */
+};
+
+/* What a run carries through the order. */
+struct rig_run_load {
+        struct rig_work *work;
+        struct rig_filled slots[];
+};
+
+/* A device that is not open yet. */
+struct rig_device *rig_device_new(struct rig_adapter *adapter, struct rig_client *client, uint32_t id);
+struct rig_device *rig_device_ref(struct rig_device *device);
+/* With the last reference, and once its work is over, it closes. */
+struct rig_device *rig_device_unref(struct rig_device *device);
+
+/* The driver's half is open: it takes runs. -ENOMEM. */
+int rig_device_opened(struct rig_device *device);
+
+/* The client is gone or dropped it: work that runs in its process is lost, other work goes on. */
+void rig_device_leave(struct rig_device *device, bool client_gone);
+
+/* Loses the device (L1), once; `ended` where no work of it runs any more. */
+void rig_device_lose(struct rig_device *device, const char *reason, bool ended);
+
+/* No work of the lost device runs any more: its memory returns. */
+void rig_device_ended(struct rig_device *device);
+
+/* Asks the driver for progress. Return: whether a value was reached. */
+bool rig_device_poll(struct rig_device *device);
+
+/* The client's own code completed up to `value`. -EINVAL with a sentence: it was not told to run. */
+int rig_device_client_done(
+        struct rig_device *device, uint64_t value, int error, const char *text, struct rig_error *e);
+
+const char *rig_device_describe(const struct rig_device *device);
+
+#endif
