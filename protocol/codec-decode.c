@@ -550,7 +550,7 @@ static int read_type(struct reader *r, uint64_t *ret_type)
 int rig_codec_peek(const uint8_t *data, size_t bytes, uint32_t *ret_type, struct rig_error *e)
 {
         struct reader r = reader_of(data, bytes, e);
-        uint64_t type;
+        uint64_t type = 0;
         int res;
 
         res = read_type(&r, &type);
@@ -565,7 +565,7 @@ ssize_t rig_codec_decode_table(const uint8_t *data, size_t bytes, union rig_msg 
 {
         struct reader r = reader_of(data, bytes, e);
         const struct rig_codec_shape *shape;
-        uint64_t type;
+        uint64_t type = 0;
         int res;
 
         res = read_type(&r, &type);
