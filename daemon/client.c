@@ -381,9 +381,9 @@ void rig_client_failed(struct rig_client *client, uint32_t serial, const struct 
 static ssize_t take_message(
         struct rig_client *c, const uint8_t *data, size_t bytes, struct rig_packet_fds *fds, uint64_t time)
 {
-        struct rig_error e = RIG_ERROR_NULL;
-        enum rig_msg_type type;
         union rig_msg *msg = c->core->msg;
+        enum rig_msg_type type;
+        struct rig_error e;
         ssize_t n;
         int r;
 
@@ -398,6 +398,7 @@ static ssize_t take_message(
                         return r == RIG_TAKEN ? n : r;
                 }
         }
+        e = (struct rig_error)RIG_ERROR_NULL;
         n = rig_codec_decode(data, bytes, msg, &type, &e);
         if (n == -EAGAIN)
                 return n;
@@ -416,7 +417,7 @@ static ssize_t take_message(
 }
 
 /* Takes a bite of the ring. Return: messages taken; negative: the client ended. */
-static int take_bite(struct rig_client *c, uint64_t tail, uint64_t time, unsigned budget)
+static int take_bite(struct rig_client *c, uint64_t tail, uint64_t time)
 {
         struct rig_bite *bite = rig_core_bite(c->core);
         size_t bytes = (size_t)RIG_MIN(tail - c->head, RIG_BITE_BYTES), at = 0;
@@ -426,7 +427,7 @@ static int take_bite(struct rig_client *c, uint64_t tail, uint64_t time, unsigne
         if (!bite)
                 return 0;
         rig_ring_copy(c->ring_bytes, c->head, bytes, bite->data);
-        for (; at < bytes && taken < budget; taken++) {
+        for (; at < bytes; taken++) {
                 n = take_message(c, bite->data + at, bytes - at, NULL, time);
                 if (n <= 0)
                         break;
@@ -444,19 +445,18 @@ static int take_bite(struct rig_client *c, uint64_t tail, uint64_t time, unsigne
         return (int)taken;
 }
 
-/* Takes the ring up to `end`. Return: messages taken; negative: the client ended. */
-static int take_ring(struct rig_client *c, uint64_t end, uint64_t time, unsigned budget)
+/* Takes up to `bites` bites of the ring up to `end`. Return: messages taken; negative: the client ended. */
+static int take_ring(struct rig_client *c, uint64_t end, uint64_t time, unsigned bites)
 {
         unsigned taken = 0;
 
-        while (c->head < end && taken < budget) {
-                uint64_t before = c->head;
-                int n = take_bite(c, end, time, budget - taken);
+        while (c->head < end && bites--) {
+                int n = take_bite(c, end, time);
 
                 if (n < 0)
                         return n;
                 taken += (unsigned)n;
-                if (c->head == before)
+                if (n == 0)
                         break;
         }
         return (int)taken;
@@ -524,13 +524,13 @@ static int take_held(struct rig_client *c, uint64_t time)
         return (int)taken;
 }
 
-/* Takes packets of the socket. Return: messages taken; negative: the client ended. */
-static int take_socket(struct rig_client *c, uint64_t time, unsigned budget)
+/* Takes up to `packets` packets of the socket. Return: messages taken; negative: the client ended. */
+static int take_socket(struct rig_client *c, uint64_t time, unsigned packets)
 {
         unsigned taken = 0;
         int n;
 
-        while (taken < budget) {
+        while (packets--) {
                 if (!c->held.bytes) {
                         n = receive(c);
                         if (n <= 0)
@@ -546,8 +546,8 @@ static int take_socket(struct rig_client *c, uint64_t time, unsigned budget)
         return (int)taken;
 }
 
-/* Takes both. Return: messages taken; negative: the client ended. */
-static int take(struct rig_client *c, uint64_t time, unsigned budget)
+/* Takes bites of the ring and packets of the socket. Return: messages taken; negative: the client ended. */
+static int take(struct rig_client *c, uint64_t time, unsigned bites, unsigned packets)
 {
         uint64_t tail = 0;
         int ring = 0, socket = 0;
@@ -555,13 +555,13 @@ static int take(struct rig_client *c, uint64_t time, unsigned budget)
         if (c->ring) {
                 if (ring_tail(c, &tail) < 0)
                         return -EPROTO;
-                ring = take_ring(c, tail, time, budget);
+                ring = take_ring(c, tail, time, bites);
                 if (ring < 0)
                         return ring;
         }
         /* Without a ring a client that is awake is looked at here: its runs come this way. */
         if (c->readable || c->held.bytes || (!c->ring && !c->end)) {
-                socket = take_socket(c, time, budget);
+                socket = take_socket(c, time, packets);
                 if (socket < 0)
                         return socket;
         }
@@ -580,7 +580,7 @@ static bool exhausted(struct rig_client *c)
         return !c->ring || (ring_tail(c, &tail) == 0 && tail == c->head);
 }
 
-bool rig_client_take(struct rig_client *client, unsigned budget)
+bool rig_client_take(struct rig_client *client)
 {
         struct rig_client *c = client;
         int n;
@@ -594,7 +594,7 @@ bool rig_client_take(struct rig_client *client, unsigned budget)
         if (!rig_list_empty(&c->stalled) || (c->throttled && !c->end))
                 return false;
         c->taking = true;
-        n = take(c, UINT64_MAX, budget);
+        n = take(c, UINT64_MAX, 1, 1);
         c->taking = false;
         if (n < 0)
                 return true;
@@ -616,7 +616,7 @@ bool rig_client_take_before(struct rig_client *client, uint64_t time)
                 return true; /* what it published before is being accepted further up */
         rig_client_ref(c);
         c->taking = true;
-        n = take(c, time, c->ring ? UINT_MAX : PACKETS_MAX);
+        n = take(c, time, UINT_MAX, PACKETS_MAX);
         c->taking = false;
         rig_client_activate(c);
         rig_client_unref(c);

@@ -78,10 +78,10 @@ struct rig_client *rig_client_ref(struct rig_client *client);
 struct rig_client *rig_client_unref(struct rig_client *client);
 
 /*
- * Takes what the client published, at most `budget` messages. Return: whether there was anything. The client
+ * Takes a bite of what the client published, its share of a turn. Return: whether there was anything. The client
  * may have ended meanwhile: the caller holds a reference.
  */
-bool rig_client_take(struct rig_client *client, unsigned budget);
+bool rig_client_take(struct rig_client *client);
 
 /*
  * Takes what the client published before `time` (CLOCK_MONOTONIC, nanoseconds). Return: false where that could not

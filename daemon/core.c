@@ -22,7 +22,7 @@
 #include "daemon/signals.h"
 
 #define LOOK_USEC       20u  /* between looks at the event loop while awake */
-#define TURN_MESSAGES   256u /* that one client gets in a turn */
+#define ACCEPTS_MAX     64u  /* connections accepted before others get their turn */
 #define CLOCK_TURNS     16u  /* idle turns between looks at the clock */
 #define HANG_CHECK_USEC (UINT64_C(20) * RIG_USEC_PER_MSEC)
 
@@ -181,7 +181,7 @@ static int accepts(sd_event_source *source, int fd, uint32_t events, void *userd
         struct rig_core *core = userdata;
         struct rig_client *c;
 
-        for (unsigned i = 0; i < TURN_MESSAGES; i++) {
+        for (unsigned i = 0; i < ACCEPTS_MAX; i++) {
                 int r, s = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
                 if (s < 0)
@@ -274,7 +274,7 @@ static bool take_from_clients(struct rig_core *core)
                 struct rig_client *c = rig_client_ref(rig_list_entry(l, struct rig_client, active));
 
                 rig_list_append(&core->active, l);
-                if (rig_client_take(c, TURN_MESSAGES)) {
+                if (rig_client_take(c)) {
                         any = true;
                         rig_core_settle(core);
                 }

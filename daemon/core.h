@@ -18,7 +18,7 @@
 #include "daemon/memory/identity.h"
 #include "daemon/order/order.h"
 
-#define RIG_BITE_BYTES 16384u /* taken from a client's ring at once, and the longest message in it */
+#define RIG_BITE_BYTES 8192u /* taken from a client's ring in a turn, and the longest message in it */
 
 union rig_msg;
 

@@ -147,8 +147,10 @@ static int op_hand_over(struct rig_timeline *timeline, struct rig_run *run)
         struct rig_device *d = timeline->userdata;
         struct rig_queue_wait waits[RIG_PROTO_DEVICES_MAX];
         struct rig_submission s = submission(run, waits);
-        struct rig_error e = RIG_ERROR_NULL;
+        struct rig_error e;
         int r;
+
+        e.code = 0; /* all of it would cost more than the hand-over */
 
         for (unsigned i = 0; i < run->n_waits; i++) {
                 struct rig_device *p = run->points[i].timeline->userdata;
@@ -406,12 +408,13 @@ void rig_device_leave(struct rig_device *device, bool client_gone)
 bool rig_device_poll(struct rig_device *device)
 {
         struct rig_device *d = device;
-        struct rig_error e = RIG_ERROR_NULL;
         uint64_t reached = d->timeline->reached, before = reached;
+        struct rig_error e;
         int r;
 
         if (!d->open)
                 return false;
+        e.code = 0;
         d->prompt = true;
         r = d->adapter->driver.driver->poll(&d->driver, &reached, &e);
         d->prompt = false;
