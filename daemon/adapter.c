@@ -92,6 +92,8 @@ void rig_adapter_defer(struct rig_driver_adapter *adapter, struct rig_slow_job *
         int r = 0;
 
         rig_list_init(&job->link);
+        job->adapter = adapter;
+        a->n_jobs++;
         if (!a->started)
                 r = start_thread(a);
         if (r < 0) {
@@ -105,6 +107,24 @@ void rig_adapter_defer(struct rig_driver_adapter *adapter, struct rig_slow_job *
         rig_list_append(&a->jobs, &job->link);
         pthread_cond_signal(&a->wake);
         pthread_mutex_unlock(&a->lock);
+}
+
+void rig_adapter_job_done(struct rig_slow_job *job)
+{
+        struct rig_adapter *a = job->adapter->core;
+
+        a->n_jobs--;
+        job->done(job);
+}
+
+bool rig_adapter_busy(const struct rig_adapter *adapter)
+{
+        if (adapter->n_jobs)
+                return true;
+        rig_list_for_each(l, &adapter->devices)
+                if (!rig_list_entry(l, struct rig_device, link)->lost)
+                        return true;
+        return false;
 }
 
 /* ---------------------------------------------------------------- life */

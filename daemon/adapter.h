@@ -39,9 +39,11 @@ struct rig_adapter {
         struct rig_list parked;    /* struct rig_parked: allocations that wait for memory to return */
         struct rig_list accounts;  /* struct rig_account */
 
-        /* the slow thread; `lock` guards what follows */
-        pthread_t thread;
+        unsigned n_jobs;           /* deferred and not done */
+
+        pthread_t thread;          /* the slow thread */
         bool started;
+        /* `lock` guards what follows */
         pthread_mutex_t lock;
         pthread_cond_t wake;
         struct rig_list jobs;      /* struct rig_slow_job */
@@ -71,6 +73,12 @@ struct rig_adapter *rig_adapter_free(struct rig_adapter *adapter);
 /* The adapter that opens `name`; `ret_instance` and `ret_options` point into it, "" where there are none. */
 struct rig_adapter *rig_adapter_find(
         struct rig_core *core, char *name, const char **ret_instance, const char **ret_options);
+
+/* A job of it is done: calls its done(). */
+void rig_adapter_job_done(struct rig_slow_job *job);
+
+/* Whether something of it is still to complete or to return, lost devices aside. */
+bool rig_adapter_busy(const struct rig_adapter *adapter);
 
 /* Loses the adapter, and every device on it, for one reason. */
 void rig_adapter_lose(struct rig_adapter *adapter, const char *reason);

@@ -158,6 +158,14 @@ static void drop_objects(struct rig_client *c)
                         rig_buffer_unref(o);
 }
 
+static void activate_stalled(struct rig_core *core)
+{
+        struct rig_list *l;
+
+        while ((l = rig_list_pop(&core->stalled)))
+                rig_client_activate(rig_list_entry(l, struct rig_client, stalled));
+}
+
 void rig_client_end(struct rig_client *client)
 {
         struct rig_client *c = client;
@@ -188,6 +196,7 @@ void rig_client_end(struct rig_client *client)
         c->ring = NULL;
         rig_list_remove(&c->link);
         core->n_clients--;
+        activate_stalled(core);
         if (core->private_client)
                 rig_core_stop(core);
         rig_client_unref(c);
@@ -263,14 +272,6 @@ int rig_client_charge_object(struct rig_client *client, struct rig_error *e)
 void rig_client_return_object(struct rig_client *client)
 {
         client->n_objects--;
-}
-
-static void activate_stalled(struct rig_core *core)
-{
-        struct rig_list *l;
-
-        while ((l = rig_list_pop(&core->stalled)))
-                rig_client_activate(rig_list_entry(l, struct rig_client, stalled));
 }
 
 void rig_client_run_over(struct rig_client *client)

@@ -24,6 +24,8 @@
 #define LOOK_USEC       20u  /* between looks at the event loop while awake */
 #define ACCEPTS_MAX     64u  /* connections accepted before others get their turn */
 #define CLOCK_TURNS     16u  /* idle turns between looks at the clock */
+#define DRAIN_USEC      (UINT64_C(5) * RIG_USEC_PER_SEC)
+#define DRAIN_LOOK_USEC (UINT64_C(10) * RIG_USEC_PER_MSEC)
 #define HANG_CHECK_USEC (UINT64_C(20) * RIG_USEC_PER_MSEC)
 
 /* ---------------------------------------------------------------- adapters */
@@ -150,9 +152,8 @@ static void end_clients(struct rig_core *core)
 
 struct rig_core *rig_core_free(struct rig_core *core)
 {
-        if (!core)
-                return NULL;
-        core->stopping = true;
+        if (!core || core->left_behind)
+                return NULL; /* slow threads still use it */
         end_clients(core);
         while (!rig_list_empty(&core->adapters))
                 rig_adapter_free(rig_list_entry(core->adapters.next, struct rig_adapter, link));
@@ -324,7 +325,33 @@ static int sleep_until_event(struct rig_core *core)
         return r;
 }
 
-int rig_core_run(struct rig_core *core)
+/* Completes what clients that are gone had handed over, and lets their memory return. */
+static int drain(struct rig_core *core, uint64_t deadline_usec)
+{
+        for (;;) {
+                bool busy = false;
+                int r;
+
+                rig_list_for_each(l, &core->adapters)
+                        busy = rig_adapter_busy(rig_list_entry(l, struct rig_adapter, link)) || busy;
+                if (!busy)
+                        return 0;
+                if (rig_now_usec() >= deadline_usec) {
+                        rig_log(LOG_WARNING, "work that does not end is left behind");
+                        core->left_behind = true;
+                        return 0;
+                }
+                turn(core);
+                atomic_store_explicit(&core->asleep, true, memory_order_seq_cst);
+                r = sd_event_run(core->event, DRAIN_LOOK_USEC);
+                atomic_store_explicit(&core->asleep, false, memory_order_relaxed);
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* Turns until the core is told to stop. */
+static int turn_until_stopped(struct rig_core *core)
 {
         uint64_t looked_usec = 0;
         unsigned turns = 0;
@@ -359,6 +386,15 @@ int rig_core_run(struct rig_core *core)
                 any = true;
         }
         return 0;
+}
+
+int rig_core_run(struct rig_core *core)
+{
+        int r = turn_until_stopped(core);
+        bool alone = core->private_client && rig_list_empty(&core->clients);
+
+        end_clients(core);
+        return r < 0 ? r : drain(core, alone ? RIG_USEC_INFINITY : rig_deadline_usec(DRAIN_USEC));
 }
 
 void rig_core_stop(struct rig_core *core)

@@ -59,6 +59,7 @@ struct rig_core {
         uint64_t busy_usec;       /* when something last happened */
         bool private_client;      /* the loop ends with its only client */
         bool stopping;
+        bool left_behind;         /* work did not end in time: threads may still run it, and nothing is freed */
 };
 
 /**
@@ -76,7 +77,10 @@ int rig_core_listen(struct rig_core *core, int fd);
 /* Serves one connected socket, which it consumes, and ends with it. */
 int rig_core_serve(struct rig_core *core, int fd);
 
-/* Turns until it is told to stop. Return: 0 or what sd-event gives. */
+/*
+ * Turns until it is told to stop, then ends its clients and completes the work that they had handed over: all of it
+ * where its one client is gone, else for at most five seconds. Return: 0 or what sd-event gives.
+ */
 int rig_core_run(struct rig_core *core);
 void rig_core_stop(struct rig_core *core);
 

@@ -97,28 +97,17 @@ static void tell_lost(struct rig_device *d)
 
 /* ---------------------------------------------------------------- the timeline's ops */
 
-static struct rig_submission submission(const struct rig_run *run, const struct rig_queue_wait *waits)
-{
-        struct rig_run_load *load = run->payload;
-
-        return (struct rig_submission){.value = run->value,
-                .work = &load->work->driver,
-                .slots = load->slots,
-                .waits = waits,
-                .n_waits = run->n_waits};
-}
-
 static int op_room(struct rig_timeline *timeline, const struct rig_run *run)
 {
         struct rig_device *d = timeline->userdata;
-        struct rig_submission s = submission(run, NULL);
+        const struct rig_run_load *load = run->payload;
         const struct rig_driver *ops = d->adapter->driver.driver;
         int r;
 
         if (!ops->room)
                 return 1;
         d->prompt = true;
-        r = ops->room(&d->driver, &s);
+        r = ops->room(&d->driver, &load->submission);
         d->prompt = false;
         return r < 0 ? 1 : r; /* what never fits is refused by hand_over() */
 }
@@ -145,8 +134,8 @@ static unsigned op_max_waits(struct rig_timeline *timeline)
 static int op_hand_over(struct rig_timeline *timeline, struct rig_run *run)
 {
         struct rig_device *d = timeline->userdata;
+        struct rig_run_load *load = run->payload;
         struct rig_queue_wait waits[RIG_PROTO_DEVICES_MAX];
-        struct rig_submission s = submission(run, waits);
         struct rig_error e;
         int r;
 
@@ -157,13 +146,15 @@ static int op_hand_over(struct rig_timeline *timeline, struct rig_run *run)
 
                 waits[i] = (struct rig_queue_wait){.producer = &p->driver, .value = run->points[i].value};
         }
+        load->submission.waits = waits;
+        load->submission.n_waits = run->n_waits;
         if (rig_list_empty(&d->busy)) {
                 rig_list_append(&d->adapter->core->busy, &d->busy);
                 if (d->driver.facts.hang_usec)
                         rig_core_arm_hang_timer(d->adapter->core);
         }
         d->prompt = true;
-        r = d->adapter->driver.driver->hand_over(&d->driver, &s, &e);
+        r = d->adapter->driver.driver->hand_over(&d->driver, &load->submission, &e);
         d->prompt = false;
         if (r < 0)
                 snprintf(d->reason, sizeof(d->reason), "value %llu could not be handed over: %s",

@@ -36,7 +36,8 @@ struct rig_device {
 
 /* What a run carries through the order. */
 struct rig_run_load {
-        struct rig_work *work;
+        struct rig_work *work;            /* referenced */
+        struct rig_submission submission; /* what the driver gets, but for its waits */
         struct rig_filled slots[];
 };
 

@@ -299,7 +299,8 @@ void rig_device_ready(struct rig_driver_device *device, uint64_t value);
 
 /* Work for the adapter's slow thread: run() there, then done() on the core loop. Owned by the caller. */
 struct rig_slow_job {
-        struct rig_list link;
+        struct rig_list link;               /* the core's, from rig_adapter_defer() until done() */
+        struct rig_driver_adapter *adapter; /* the core's */
         void (*run)(struct rig_slow_job *job);
         void (*done)(struct rig_slow_job *job);
 };

@@ -10,6 +10,8 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "daemon/adapter.h"
+
 struct rig_post {
         pthread_mutex_t lock;
         struct rig_list jobs;  /* under lock */
@@ -92,7 +94,7 @@ bool rig_post_run(struct rig_post *post)
                         break;
                 any = true;
                 job = rig_list_entry(l, struct rig_slow_job, link);
-                job->done(job);
+                rig_adapter_job_done(job);
         }
         return any;
 }

@@ -32,15 +32,19 @@ static int take_buffers(
                         t->buffers[i] = w->bound[i];
         for (uint32_t i = 0; i < w->n_open; i++) {
                 struct rig_buffer *b = rig_table_get(&c->buffers, msg->buffers[i]);
+                uint32_t slot = w->open[i];
                 int r;
 
                 if (rig_unlikely(!b))
                         return rig_error_set(e, -ENOENT, "a run of work %u names buffer %u, which there is not",
                                 msg->work, msg->buffers[i]);
-                r = rig_work_check_slot(w, w->open[i], b, e);
-                if (rig_unlikely(r < 0))
+                t->buffers[slot] = b;
+                if (rig_likely(b->device == w->device && b->bytes >= w->least[slot] &&
+                            !(w->driver.access[slot] & ~b->access)))
+                        continue;
+                r = rig_work_check_slot(w, slot, b, e);
+                if (r < 0)
                         return r;
-                t->buffers[w->open[i]] = b;
         }
         return 0;
 }
@@ -119,6 +123,8 @@ static int accept_run(struct rig_client *c, struct rig_work *w, const struct tak
         c->runs++;
         load = run->payload;
         load->work = rig_work_ref(w);
+        load->submission =
+                (struct rig_submission){.value = run->value, .work = &w->driver, .slots = load->slots};
         for (uint32_t i = 0; i < w->driver.n_slots; i++) {
                 const struct rig_buffer *b = t->buffers[i];
 
