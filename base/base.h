@@ -22,24 +22,24 @@
 #define _unused_          __attribute__((unused))
 #define RIG_CACHELINE     64
 #define RIG_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define RIG_STEAL(p) \
-        ({ \
-                __auto_type stolen_ = (p); \
-                (p) = NULL; \
-                stolen_; \
+#define RIG_STEAL(p)                                                                                        \
+        ({                                                                                                  \
+                __auto_type stolen_ = (p);                                                                  \
+                (p) = NULL;                                                                                 \
+                stolen_;                                                                                    \
         })
 #define RIG_CONTAINER_OF(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
-#define RIG_MIN(a, b) \
-        ({ \
-                __auto_type a_ = (a); \
-                __auto_type b_ = (b); \
-                a_ < b_ ? a_ : b_; \
+#define RIG_MIN(a, b)                                                                                       \
+        ({                                                                                                  \
+                __auto_type a_ = (a);                                                                       \
+                __auto_type b_ = (b);                                                                       \
+                a_ < b_ ? a_ : b_;                                                                          \
         })
-#define RIG_MAX(a, b) \
-        ({ \
-                __auto_type a_ = (a); \
-                __auto_type b_ = (b); \
-                a_ > b_ ? a_ : b_; \
+#define RIG_MAX(a, b)                                                                                       \
+        ({                                                                                                  \
+                __auto_type a_ = (a);                                                                       \
+                __auto_type b_ = (b);                                                                       \
+                a_ > b_ ? a_ : b_;                                                                          \
         })
 #define rig_likely(x)   __builtin_expect(!!(x), 1)
 #define rig_unlikely(x) __builtin_expect(!!(x), 0)

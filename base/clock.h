@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <time.h>
 
-#define RIG_USEC_PER_SEC      UINT64_C(1000000)
-#define RIG_USEC_PER_MSEC     UINT64_C(1000)
-#define RIG_NSEC_PER_USEC     UINT64_C(1000)
-#define RIG_USEC_INFINITY     UINT64_MAX
+#define RIG_USEC_PER_SEC  UINT64_C(1000000)
+#define RIG_USEC_PER_MSEC UINT64_C(1000)
+#define RIG_NSEC_PER_USEC UINT64_C(1000)
+#define RIG_USEC_INFINITY UINT64_MAX
 
 static inline uint64_t rig_now_nsec(void)
 {

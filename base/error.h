@@ -3,8 +3,9 @@
  * An error that says what was wrong.
  *
  * Functions return a negative errno value; the ones whose failure a person will read also fill a
- * `struct rig_error`, where it is born, with the sentence: what was wrong, with which values, and what to do.
- * It travels by pointer up to whoever shows it: a client's answer, a log line, rig_error() in the library.
+ * `struct rig_error`, where it is born, with the sentence: what was wrong, with which values, and what to
+ * do. It travels by pointer up to whoever shows it: a client's answer, a log line, rig_error() in the
+ * library.
  */
 #ifndef RIG_ERROR_H
 #define RIG_ERROR_H
@@ -20,7 +21,10 @@ struct rig_error {
         char text[RIG_ERROR_TEXT_MAX];
 };
 
-#define RIG_ERROR_NULL {0}
+#define RIG_ERROR_NULL                                                                                      \
+        {                                                                                                   \
+                0                                                                                           \
+        }
 
 /**
  * rig_error_set() - say what went wrong

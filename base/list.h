@@ -9,11 +9,15 @@ struct rig_list {
         struct rig_list *next, *prev;
 };
 
-#define RIG_LIST_INIT(l) {&(l), &(l)}
+#define RIG_LIST_INIT(l)                                                                                    \
+        {                                                                                                   \
+                &(l), &(l)                                                                                  \
+        }
 #define rig_list_entry(p, type, member) RIG_CONTAINER_OF(p, type, member)
-#define rig_list_for_each(i, head) for (struct rig_list *i = (head)->next; i != (head); i = i->next)
-#define rig_list_for_each_safe(i, head) \
-        for (struct rig_list *i = (head)->next, *i##_next = i->next; i != (head); i = i##_next, i##_next = i->next)
+#define rig_list_for_each(i, head)      for (struct rig_list *i = (head)->next; i != (head); i = i->next)
+#define rig_list_for_each_safe(i, head)                                                                     \
+        for (struct rig_list *i = (head)->next, *i##_next = i->next; i != (head);                           \
+                i = i##_next, i##_next = i->next)
 
 static inline void rig_list_init(struct rig_list *l)
 {

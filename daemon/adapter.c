@@ -2,9 +2,10 @@
 /*
  * Adapters (daemon/adapter.h).
  *
- * Memory that returns: a memory whose uses are over goes to the cache of the client that held it, where it was
- * nobody else's, else back to the driver on the slow thread. Its bytes leave the budget as soon as that is decided:
- * an allocation comes after the free in the same queue. What waits for memory is tried again each time.
+ * Memory that returns: a memory whose uses are over goes to the cache of the client that held it, where it
+ * was nobody else's, else back to the driver on the slow thread. Its bytes leave the budget as soon as that
+ * is decided: an allocation comes after the free in the same queue. What waits for memory is tried again
+ * each time.
  */
 #include "daemon/adapter.h"
 
@@ -36,7 +37,8 @@ const char *rig_adapter_state_to_string(enum rig_adapter_state state)
 static void set_state(struct rig_adapter *a, enum rig_adapter_state state)
 {
         rig_assert(state_next[a->state] & 1u << state);
-        rig_log(LOG_NOTICE, "adapter %s: %s -> %s", a->driver.name, state_names[a->state], state_names[state]);
+        rig_log(LOG_NOTICE, "adapter %s: %s -> %s", a->driver.name, state_names[a->state],
+                state_names[state]);
         a->state = state;
 }
 
@@ -91,6 +93,7 @@ void rig_adapter_defer(struct rig_driver_adapter *adapter, struct rig_slow_job *
         struct rig_adapter *a = adapter->core;
         int r = 0;
 
+        rig_assert(pthread_equal(pthread_self(), a->core->loop_thread));
         rig_list_init(&job->link);
         job->adapter = adapter;
         a->n_jobs++;
@@ -98,7 +101,8 @@ void rig_adapter_defer(struct rig_driver_adapter *adapter, struct rig_slow_job *
                 r = start_thread(a);
         if (r < 0) {
                 /* No thread is to be had: late is better than never. */
-                rig_log(LOG_ERR, "adapter %s: no thread (%s): the core waits for it", a->driver.name, strerror(-r));
+                rig_log(LOG_ERR, "adapter %s: no thread (%s): the core waits for it", a->driver.name,
+                        strerror(-r));
                 job->run(job);
                 rig_post_job(a->core->post, job);
                 return;
@@ -121,7 +125,7 @@ bool rig_adapter_busy(const struct rig_adapter *adapter)
 {
         if (adapter->n_jobs)
                 return true;
-        rig_list_for_each(l, &adapter->devices)
+        rig_list_for_each (l, &adapter->devices)
                 if (!rig_list_entry(l, struct rig_device, link)->lost)
                         return true;
         return false;
@@ -129,7 +133,8 @@ bool rig_adapter_busy(const struct rig_adapter *adapter)
 
 /* ---------------------------------------------------------------- life */
 
-int rig_adapter_new(struct rig_core *core, const struct rig_driver_adapter *found, struct rig_adapter **ret_adapter)
+int rig_adapter_new(
+        struct rig_core *core, const struct rig_driver_adapter *found, struct rig_adapter **ret_adapter)
 {
         struct rig_adapter *a = calloc(1, sizeof(*a));
 
@@ -181,7 +186,7 @@ struct rig_adapter *rig_adapter_find(
                 *comma = '\0';
                 *ret_options = comma + 1;
         }
-        rig_list_for_each(l, &core->adapters) {
+        rig_list_for_each (l, &core->adapters) {
                 struct rig_adapter *a = rig_list_entry(l, struct rig_adapter, link);
                 size_t n = strlen(a->driver.name);
 
@@ -232,9 +237,10 @@ static void reset_done(struct rig_slow_job *job)
 
         if (j->r < 0) {
                 set_state(a, RIG_ADAPTER_LOST);
-                rig_log(LOG_ERR, "adapter %s cannot be reset and stays lost: %s", a->driver.name, j->error.text);
+                rig_log(LOG_ERR, "adapter %s cannot be reset and stays lost: %s", a->driver.name,
+                        j->error.text);
         } else {
-                rig_list_for_each_safe(l, &a->devices) {
+                rig_list_for_each_safe (l, &a->devices) {
                         struct rig_device *d = rig_list_entry(l, struct rig_device, link);
 
                         if (d->lost)
@@ -359,10 +365,11 @@ bool rig_adapter_make_room(struct rig_adapter *adapter, uint64_t bytes)
 {
         const struct rig_budget *b = &adapter->budget;
 
-        rig_list_for_each(l, &adapter->accounts) {
+        rig_list_for_each (l, &adapter->accounts) {
                 struct rig_account *account = rig_list_entry(l, struct rig_account, link);
 
-                while (rig_range_outside(b->live_bytes + b->cached_bytes, bytes, b->limit_bytes) && drop_one(account))
+                while (rig_range_outside(b->live_bytes + b->cached_bytes, bytes, b->limit_bytes) &&
+                        drop_one(account))
                         ;
         }
         return !rig_range_outside(b->live_bytes + b->cached_bytes, bytes, b->limit_bytes);
@@ -428,9 +435,9 @@ void rig_adapter_memory_idle(struct rig_memory *memory)
 {
         struct rig_adapter *a = memory->adapter;
         struct rig_account *account = cached_by(memory);
-        struct rig_holder *h = rig_list_empty(&memory->holders) ?
-                NULL :
-                rig_list_entry(memory->holders.next, struct rig_holder, link);
+        struct rig_holder *h = rig_list_empty(&memory->holders)
+                                       ? NULL
+                                       : rig_list_entry(memory->holders.next, struct rig_holder, link);
         struct rig_account *holder =
                 h && h->share ? RIG_CONTAINER_OF(h->share, struct rig_account, share) : NULL;
 

@@ -2,8 +2,8 @@
 /*
  * An adapter: what a driver found, with its slow thread, its budget and the devices open on it.
  *
- * The slow thread starts with the first job and runs jobs one at a time, in order. A job's run() sees only what
- * it was given; its done() runs on the core loop.
+ * The slow thread starts with the first job and runs jobs one at a time, in order. A job's run() sees only
+ * what it was given; its done() runs on the core loop.
  */
 #ifndef RIG_ADAPTER_H
 #define RIG_ADAPTER_H
@@ -31,22 +31,22 @@ struct rig_adapter {
         char reason[RIG_ERROR_TEXT_MAX]; /* why it is lost */
         struct rig_list devices;         /* struct rig_device, until they are closed */
         unsigned n_devices;
-        unsigned n_stops;                /* devices being stopped */
-        bool needs_reset;                /* a device could not be stopped without */
+        unsigned n_stops; /* devices being stopped */
+        bool needs_reset; /* a device could not be stopped without */
 
         struct rig_budget budget;
-        unsigned n_retiring;       /* memories of it that are to return */
-        struct rig_list parked;    /* struct rig_parked: allocations that wait for memory to return */
-        struct rig_list accounts;  /* struct rig_account */
+        unsigned n_retiring;      /* memories of it that are to return */
+        struct rig_list parked;   /* struct rig_parked: allocations that wait for memory to return */
+        struct rig_list accounts; /* struct rig_account */
 
-        unsigned n_jobs;           /* deferred and not done */
+        unsigned n_jobs; /* deferred and not done */
 
-        pthread_t thread;          /* the slow thread */
+        pthread_t thread; /* the slow thread */
         bool started;
         /* `lock` guards what follows */
         pthread_mutex_t lock;
         pthread_cond_t wake;
-        struct rig_list jobs;      /* struct rig_slow_job */
+        struct rig_list jobs; /* struct rig_slow_job */
         bool quit;
 };
 
@@ -57,7 +57,7 @@ struct rig_account {
         struct rig_adapter *adapter;
         struct rig_share share;
         struct rig_cache cache;
-        bool closed;          /* its client is gone: nothing is cached any more */
+        bool closed; /* its client is gone: nothing is cached any more */
         char client[64];
 };
 
@@ -67,7 +67,8 @@ struct rig_parked {
         void (*retry)(struct rig_parked *parked);
 };
 
-int rig_adapter_new(struct rig_core *core, const struct rig_driver_adapter *found, struct rig_adapter **ret_adapter);
+int rig_adapter_new(
+        struct rig_core *core, const struct rig_driver_adapter *found, struct rig_adapter **ret_adapter);
 struct rig_adapter *rig_adapter_free(struct rig_adapter *adapter);
 
 /* The adapter that opens `name`; `ret_instance` and `ret_options` point into it, "" where there are none. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Buffers (daemon/buffer.h). A buffer refers to its memory and makes its client a holder of it; when the last one is
- * gone the memory is no longer to be found by its descriptor, and returns once its uses are over.
+ * Buffers (daemon/buffer.h). A buffer refers to its memory and makes its client a holder of it; when the
+ * last one is gone the memory is no longer to be found by its descriptor, and returns once its uses are
+ * over.
  */
 #include "daemon/buffer.h"
 

@@ -6,14 +6,14 @@
 #include "daemon/client.h"
 
 struct rig_buffer {
-        unsigned refs;               /* the client's, and of works that bind it */
-        struct rig_client *client;   /* referenced */
-        struct rig_device *device;   /* referenced */
-        struct rig_memory *memory;   /* referenced and held; NULL for a buffer of no bytes */
+        unsigned refs;                   /* the client's, and of works that bind it */
+        struct rig_client *client;       /* referenced */
+        struct rig_device *device;       /* referenced */
+        struct rig_memory *memory;       /* referenced and held; NULL for a buffer of no bytes */
         const struct rig_region *region; /* the memory's, or a borrow of it */
         uint64_t offset, bytes;
-        uint32_t access;             /* what the memory admits */
-        uint32_t id;                 /* 0 once the client dropped it */
+        uint32_t access; /* what the memory admits */
+        uint32_t id;     /* 0 once the client dropped it */
 };
 
 /**

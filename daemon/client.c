@@ -2,12 +2,12 @@
 /*
  * Connections (daemon/client.h): what comes in, what goes out, and how they end.
  *
- * In. The ring is copied out a bite at a time and looked at afterwards, never in place, and its head moves when the
- * bite was taken. A packet stays with its client until its last message was taken. Both are left where they are when
- * a message must wait.
+ * In. The ring is copied out a bite at a time and looked at afterwards, never in place, and its head moves
+ * when the bite was taken. A packet stays with its client until its last message was taken. Both are left
+ * where they are when a message must wait.
  *
- * Out. A packet that the socket has no room for is queued, with its descriptors, up to ClientQueueMax bytes; a
- * client that leaves more unread is ended.
+ * Out. A packet that the socket has no room for is queued, with its descriptors, up to ClientQueueMax bytes;
+ * a client that leaves more unread is ended.
  *
  * The end. When the other side is gone, what it published is taken first: it had handed that work over (L6).
  */
@@ -90,9 +90,9 @@ int rig_client_new(struct rig_core *core, int fd, struct rig_client **ret_client
                 (int)c->pid, (unsigned)c->uid);
         c->readable = true;
         c->held.data = malloc(RIG_PROTO_PACKET_BYTES);
-        r = c->held.data ?
-                sd_event_add_io(core->event, &c->source, fd, EPOLLIN | EPOLLOUT | EPOLLET, socket_event, c) :
-                -ENOMEM;
+        r = c->held.data ? sd_event_add_io(core->event, &c->source, fd, EPOLLIN | EPOLLOUT | EPOLLET,
+                                   socket_event, c)
+                         : -ENOMEM;
         if (r < 0) {
                 rig_client_end(c);
                 return r;
@@ -224,7 +224,8 @@ int rig_client_break(struct rig_client *client, int error, const char *fmt, ...)
         for (unsigned i = 0; i < PACKETS_MAX; i++) {
                 struct rig_packet_fds fds = RIG_PACKET_FDS_NULL;
 
-                if (rig_packet_recv(c->fd, c->held.data, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, &fds) <= 0)
+                if (rig_packet_recv(
+                            c->fd, c->held.data, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, &fds) <= 0)
                         break;
                 rig_packet_fds_close(&fds);
         }
@@ -234,7 +235,8 @@ int rig_client_break(struct rig_client *client, int error, const char *fmt, ...)
 
 /* ---------------------------------------------------------------- accounts and limits */
 
-int rig_client_account(struct rig_client *client, struct rig_adapter *adapter, struct rig_account **ret_account)
+int rig_client_account(
+        struct rig_client *client, struct rig_adapter *adapter, struct rig_account **ret_account)
 {
         struct rig_account *account;
         int r;
@@ -262,8 +264,8 @@ int rig_client_charge_object(struct rig_client *client, struct rig_error *e)
 {
         if (client->n_objects >= client->core->config.client_objects_max)
                 return rig_error_set(e, -EDQUOT,
-                        "%s holds %llu buffers, works and images, and ClientObjectsMax is %llu", client->name,
-                        (unsigned long long)client->n_objects,
+                        "%s holds %llu buffers, works and images, and ClientObjectsMax is %llu",
+                        client->name, (unsigned long long)client->n_objects,
                         (unsigned long long)client->core->config.client_objects_max);
         client->n_objects++;
         return 0;
@@ -318,7 +320,8 @@ static int queue(struct rig_client *c, const uint8_t *data, size_t bytes, const 
         return 0;
 }
 
-void rig_client_send(struct rig_client *client, enum rig_msg_type type, const void *msg, const int *fds, size_t n_fds)
+void rig_client_send(
+        struct rig_client *client, enum rig_msg_type type, const void *msg, const int *fds, size_t n_fds)
 {
         struct rig_client *c = client;
         uint8_t data[MESSAGE_BYTES];
@@ -334,7 +337,8 @@ void rig_client_send(struct rig_client *client, enum rig_msg_type type, const vo
         if (r == -EAGAIN)
                 r = queue(c, data, (size_t)n, fds, n_fds);
         if (r == -EDQUOT)
-                rig_log(LOG_WARNING, "%s is ended: it left %llu bytes of answers unread, and ClientQueueMax is %llu",
+                rig_log(LOG_WARNING,
+                        "%s is ended: it left %llu bytes of answers unread, and ClientQueueMax is %llu",
                         c->name, (unsigned long long)c->outbox_bytes,
                         (unsigned long long)c->core->config.client_queue_max);
         else if (r < 0 && r != -EPIPE && r != -ECONNRESET)
@@ -378,7 +382,8 @@ void rig_client_failed(struct rig_client *client, uint32_t serial, const struct 
 
 /* ---------------------------------------------------------------- in */
 
-/* Takes one message. Return: its bytes; 0 where it is left; -EAGAIN where they end inside it; else it was wrong. */
+/* Takes one message. Return: its bytes; 0 where it is left; -EAGAIN where they end inside it; else it was
+ * wrong. */
 static ssize_t take_message(
         struct rig_client *c, const uint8_t *data, size_t bytes, struct rig_packet_fds *fds, uint64_t time)
 {
@@ -469,7 +474,8 @@ static int ring_tail(struct rig_client *c, uint64_t *ret_tail)
         uint64_t tail = atomic_load_explicit(&c->ring->tail, memory_order_acquire);
 
         if (rig_unlikely(rig_ring_lies(c->head, tail)))
-                return rig_client_break(c, -EBADMSG, "the ring's tail is %llu and its head %llu: it has %u bytes",
+                return rig_client_break(c, -EBADMSG,
+                        "the ring's tail is %llu and its head %llu: it has %u bytes",
                         (unsigned long long)tail, (unsigned long long)c->head, RIG_RING_BYTES);
         *ret_tail = tail;
         return 0;
@@ -492,8 +498,9 @@ static int receive(struct rig_client *c)
         }
         if (n < 0)
                 return rig_client_break(c, (int)n,
-                        n == -EBADMSG ? "a packet is empty, has more than %u bytes or more than %u descriptors" :
-                                        "a packet cannot be received (%u bytes, %u descriptors at most)",
+                        n == -EBADMSG
+                                ? "a packet is empty, has more than %u bytes or more than %u descriptors"
+                                : "a packet cannot be received (%u bytes, %u descriptors at most)",
                         RIG_PROTO_PACKET_BYTES, RIG_PROTO_PACKET_FDS);
         c->held.at = 0;
         c->held.bytes = (size_t)n;
@@ -520,7 +527,8 @@ static int take_held(struct rig_client *c, uint64_t time)
         }
         for (uint32_t i = 0; i < c->held.fds.n; i++)
                 if (c->held.fds.fd[i] >= 0)
-                        return rig_client_break(c, -EBADMSG, "descriptor %u of a packet belongs to no message", i);
+                        return rig_client_break(
+                                c, -EBADMSG, "descriptor %u of a packet belongs to no message", i);
         c->held.bytes = 0;
         return (int)taken;
 }

@@ -2,10 +2,11 @@
 /*
  * A client: one connection, and everything its program holds.
  *
- * Its messages are taken in its program's order: the ring's, and a request of the socket once the ring was taken
- * up to where the request says. Taking stops, and the rest waits where it is, when the client has as many runs in
- * flight as it may (throttled), or when the next run must follow what another connection published and cannot
- * have accepted yet (stalled). It ends when the connection does, or with the first message that is wrong.
+ * Its messages are taken in its program's order: the ring's, and a request of the socket once the ring was
+ * taken up to where the request says. Taking stops, and the rest waits where it is, when the client has as
+ * many runs in flight as it may (throttled), or when the next run must follow what another connection
+ * published and cannot have accepted yet (stalled). It ends when the connection does, or with the first
+ * message that is wrong.
  */
 #ifndef RIG_CLIENT_H
 #define RIG_CLIENT_H
@@ -19,7 +20,7 @@
 enum rig_client_state {
         RIG_CLIENT_GREETING, /* its hello has not come */
         RIG_CLIENT_OPEN,
-        RIG_CLIENT_ENDED,    /* it holds nothing any more, and is freed with its last reference */
+        RIG_CLIENT_ENDED, /* it holds nothing any more, and is freed with its last reference */
         RIG_CLIENT_STATE_MAX,
 };
 const char *rig_client_state_to_string(enum rig_client_state state);
@@ -32,9 +33,9 @@ struct rig_held {
 };
 
 struct rig_client {
-        struct rig_list link;      /* in core->clients */
-        struct rig_list active;    /* in core->active */
-        struct rig_list stalled;   /* in core->stalled */
+        struct rig_list link;    /* in core->clients */
+        struct rig_list active;  /* in core->active */
+        struct rig_list stalled; /* in core->stalled */
         struct rig_core *core;
         unsigned refs;
         enum rig_client_state state;
@@ -42,35 +43,35 @@ struct rig_client {
         uint64_t number;
         pid_t pid;
         uid_t uid;
-        char name[64];             /* "client 12 (pid 345, uid 1000)" */
+        char name[64]; /* "client 12 (pid 345, uid 1000)" */
 
         int fd;
         sd_event_source *source;
-        bool readable;             /* the socket may have a packet */
-        bool end;                  /* the other side is gone: take what is left, then end */
-        bool unheard;              /* or nothing can be told it any more: end at once */
+        bool readable; /* the socket may have a packet */
+        bool end;      /* the other side is gone: take what is left, then end */
+        bool unheard;  /* or nothing can be told it any more: end at once */
         struct rig_held held;
-        struct rig_list outbox;    /* answers and events that the socket had no room for */
+        struct rig_list outbox; /* answers and events that the socket had no room for */
         uint64_t outbox_bytes;
 
         uint32_t features;
-        struct rig_words *words;   /* or NULL */
-        struct rig_ring *ring;     /* or NULL */
+        struct rig_words *words; /* or NULL */
+        struct rig_ring *ring;   /* or NULL */
         uint8_t *ring_bytes;
-        uint64_t head;             /* of the ring; words->head is for the client */
+        uint64_t head; /* of the ring; words->head is for the client */
         int doorbell;
         sd_event_source *doorbell_source;
 
-        bool taking;               /* taken from, further up the stack */
+        bool taking; /* taken from, further up the stack */
         bool throttled;
-        bool resting;              /* it was told that rigd sleeps */
-        uint64_t active_usec;      /* when it last had something */
+        bool resting;         /* it was told that rigd sleeps */
+        uint64_t active_usec; /* when it last had something */
 
         struct rig_table devices, buffers, works, images;
         struct rig_table accounts; /* struct rig_account, in no order; few */
         uint64_t n_objects;
-        uint64_t runs;             /* accepted and not over */
-        struct rig_list waits;     /* struct rig_wait_request */
+        uint64_t runs;         /* accepted and not over */
+        struct rig_list waits; /* struct rig_wait_request */
 };
 
 int rig_client_new(struct rig_core *core, int fd, struct rig_client **ret_client);
@@ -78,14 +79,14 @@ struct rig_client *rig_client_ref(struct rig_client *client);
 struct rig_client *rig_client_unref(struct rig_client *client);
 
 /*
- * Takes a bite of what the client published, its share of a turn. Return: whether there was anything. The client
- * may have ended meanwhile: the caller holds a reference.
+ * Takes a bite of what the client published, its share of a turn. Return: whether there was anything. The
+ * client may have ended meanwhile: the caller holds a reference.
  */
 bool rig_client_take(struct rig_client *client);
 
 /*
- * Takes what the client published before `time` (CLOCK_MONOTONIC, nanoseconds). Return: false where that could not
- * be done to the end, because the client is throttled or stalled.
+ * Takes what the client published before `time` (CLOCK_MONOTONIC, nanoseconds). Return: false where that
+ * could not be done to the end, because the client is throttled or stalled.
  */
 bool rig_client_take_before(struct rig_client *client, uint64_t time);
 
@@ -98,7 +99,8 @@ bool rig_client_rest(struct rig_client *client);
 void rig_client_run_over(struct rig_client *client);
 
 /* Sends an answer or event with borrowed descriptors; never blocks. */
-void rig_client_send(struct rig_client *client, enum rig_msg_type type, const void *msg, const int *fds, size_t n_fds);
+void rig_client_send(
+        struct rig_client *client, enum rig_msg_type type, const void *msg, const int *fds, size_t n_fds);
 void rig_client_done(struct rig_client *client, uint32_t serial);
 void rig_client_failed(struct rig_client *client, uint32_t serial, const struct rig_error *e);
 
@@ -112,7 +114,8 @@ int rig_client_break(struct rig_client *client, int error, const char *fmt, ...)
 void rig_client_end(struct rig_client *client);
 
 /* Its account with an adapter, made with the first use. */
-int rig_client_account(struct rig_client *client, struct rig_adapter *adapter, struct rig_account **ret_account);
+int rig_client_account(
+        struct rig_client *client, struct rig_adapter *adapter, struct rig_account **ret_account);
 
 /* -EDQUOT with a sentence where it holds as many objects as it may; else counts one more. */
 int rig_client_charge_object(struct rig_client *client, struct rig_error *e);
@@ -125,10 +128,12 @@ void rig_client_return_object(struct rig_client *client);
 #define RIG_LEFT  0
 
 /* Everything but runs. `fds` is NULL on the ring. */
-int rig_client_request(struct rig_client *client, enum rig_msg_type type, union rig_msg *msg, struct rig_packet_fds *fds);
+int rig_client_request(
+        struct rig_client *client, enum rig_msg_type type, union rig_msg *msg, struct rig_packet_fds *fds);
 int rig_client_run(struct rig_client *client, const struct rig_msg_run *msg);
 
-/* Takes what the other holders of a memory published before `time`; RIG_LEFT where the client is stalled now. */
+/* Takes what the other holders of a memory published before `time`; RIG_LEFT where the client is stalled
+ * now. */
 int rig_client_follow(struct rig_client *client, const struct rig_memory *memory, uint64_t time);
 
 void rig_client_cancel_waits(struct rig_client *client);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The settings are one table: a key, where its value lies, what it counts, its bounds, what it means. Whatever
- * reads or prints settings goes through it.
+ * The settings are one table: a key, where its value lies, what it counts, its bounds, what it means.
+ * Whatever reads or prints settings goes through it.
  */
 #include "daemon/config.h"
 
@@ -74,16 +74,18 @@ int rig_config_set(struct rig_config *config, const char *assignment, struct rig
                 r = parse(equals + 1, settings[i].unit, &value);
                 if (r < 0)
                         return rig_error_set(e, -EINVAL, "%s: \"%s\" is %s", settings[i].key, equals + 1,
-                                r == -ERANGE                        ? "too large" :
-                                        settings[i].unit == UNIT_BYTES ? "no size: write a number of bytes, with K, M, G or T" :
-                                                                       "no number");
+                                r == -ERANGE ? "too large"
+                                : settings[i].unit == UNIT_BYTES
+                                        ? "no size: write a number of bytes, with K, M, G or T"
+                                        : "no number");
                 if (value < settings[i].least)
-                        return rig_error_set(e, -EINVAL, "%s: %s is less than %llu", settings[i].key, equals + 1,
-                                (unsigned long long)settings[i].least);
+                        return rig_error_set(e, -EINVAL, "%s: %s is less than %llu", settings[i].key,
+                                equals + 1, (unsigned long long)settings[i].least);
                 memcpy((char *)config + settings[i].offset, &value, sizeof(value));
                 return 0;
         }
-        return rig_error_set(e, -EINVAL, "there is no setting \"%.*s\"; rigd --help lists them", (int)n, assignment);
+        return rig_error_set(
+                e, -EINVAL, "there is no setting \"%.*s\"; rigd --help lists them", (int)n, assignment);
 }
 
 void rig_config_describe(FILE *f)

@@ -2,9 +2,9 @@
 /*
  * The loop (daemon/core.h).
  *
- * Turning. A turn costs a glance at each active client's ring and each busy device's word, tens of nanoseconds.
- * The event loop proper (sockets, doorbells, timers, threads' notes) is looked at about every LOOK_USEC while the
- * core is awake, since that costs a system call, and is all there is once it sleeps.
+ * Turning. A turn costs a glance at each active client's ring and each busy device's word, tens of
+ * nanoseconds. The event loop proper (sockets, doorbells, timers, threads' notes) is looked at about every
+ * LOOK_USEC while the core is awake, since that costs a system call, and is all there is once it sleeps.
  *
  * Sleeping. The core sets each active client's `sleeping` flag, then looks at every ring once more; a client
  * publishes, then looks at the flag. Both are sequentially consistent, so one of them sees the other.
@@ -21,9 +21,9 @@
 #include "daemon/post.h"
 #include "daemon/signals.h"
 
-#define LOOK_USEC       20u  /* between looks at the event loop while awake */
-#define ACCEPTS_MAX     64u  /* connections accepted before others get their turn */
-#define CLOCK_TURNS     16u  /* idle turns between looks at the clock */
+#define LOOK_USEC       20u /* between looks at the event loop while awake */
+#define ACCEPTS_MAX     64u /* connections accepted before others get their turn */
+#define CLOCK_TURNS     16u /* idle turns between looks at the clock */
 #define DRAIN_USEC      (UINT64_C(5) * RIG_USEC_PER_SEC)
 #define DRAIN_LOOK_USEC (UINT64_C(10) * RIG_USEC_PER_MSEC)
 #define HANG_CHECK_USEC (UINT64_C(20) * RIG_USEC_PER_MSEC)
@@ -67,14 +67,15 @@ static int hang_timer(sd_event_source *source, uint64_t usec, void *userdata)
         bool bounded = false;
 
         rig_core_poll_devices(core);
-        rig_list_for_each_safe(l, &core->busy) {
+        rig_list_for_each_safe (l, &core->busy) {
                 struct rig_device *d = rig_list_entry(l, struct rig_device, busy);
                 uint64_t bound = d->driver.facts.hang_usec;
 
                 if (rig_timeline_hangs(d->timeline, rig_now_usec(), bound)) {
                         char reason[RIG_ERROR_TEXT_MAX];
 
-                        snprintf(reason, sizeof(reason), "its work stood still for %llu ms: value %llu was not reached",
+                        snprintf(reason, sizeof(reason),
+                                "its work stood still for %llu ms: value %llu was not reached",
                                 (unsigned long long)(bound / RIG_USEC_PER_MSEC),
                                 (unsigned long long)d->timeline->reached + 1);
                         rig_adapter_lose(d->adapter, reason);
@@ -110,6 +111,7 @@ int rig_core_new(const struct rig_config *config, const struct rig_driver *const
         if (!core)
                 return -ENOMEM;
         core->config = *config;
+        core->loop_thread = pthread_self();
         core->listen_fd = -EBADF;
         rig_order_init(&core->order);
         rig_list_init(&core->adapters);
@@ -124,8 +126,8 @@ int rig_core_new(const struct rig_config *config, const struct rig_driver *const
         if (r >= 0)
                 r = rig_signals_new(&core->signals);
         if (r >= 0)
-                r = sd_event_add_time_relative(core->event, &core->hang_timer, CLOCK_MONOTONIC, HANG_CHECK_USEC,
-                        RIG_USEC_PER_MSEC, hang_timer, core);
+                r = sd_event_add_time_relative(core->event, &core->hang_timer, CLOCK_MONOTONIC,
+                        HANG_CHECK_USEC, RIG_USEC_PER_MSEC, hang_timer, core);
         if (r >= 0)
                 r = sd_event_source_set_enabled(core->hang_timer, SD_EVENT_OFF);
         if (r >= 0)
@@ -186,11 +188,14 @@ static int accepts(sd_event_source *source, int fd, uint32_t events, void *userd
                 int r, s = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
                 if (s < 0)
-                        return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED ?
-                                0 :
-                                (rig_log(LOG_WARNING, "a connection cannot be accepted: %s", strerror(errno)), 0);
+                        return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED
+                                       ? 0
+                                       : (rig_log(LOG_WARNING, "a connection cannot be accepted: %s",
+                                                  strerror(errno)),
+                                                 0);
                 if (core->n_clients >= core->config.clients_max) {
-                        rig_log(LOG_WARNING, "a connection was refused: there are %u, and ClientsMax is %llu",
+                        rig_log(LOG_WARNING,
+                                "a connection was refused: there are %u, and ClientsMax is %llu",
                                 core->n_clients, (unsigned long long)core->config.clients_max);
                         rig_close(s);
                         continue;
@@ -332,7 +337,7 @@ static int drain(struct rig_core *core, uint64_t deadline_usec)
                 bool busy = false;
                 int r;
 
-                rig_list_for_each(l, &core->adapters)
+                rig_list_for_each (l, &core->adapters)
                         busy = rig_adapter_busy(rig_list_entry(l, struct rig_adapter, link)) || busy;
                 if (!busy)
                         return 0;
@@ -378,7 +383,8 @@ static int turn_until_stopped(struct rig_core *core)
                         looked_usec = core->now_usec;
                         rest_clients(core);
                 }
-                if (any || core->now_usec - core->busy_usec < core->config.poll_usec || !rig_list_empty(&core->active))
+                if (any || core->now_usec - core->busy_usec < core->config.poll_usec ||
+                        !rig_list_empty(&core->active))
                         continue;
                 r = sleep_until_event(core);
                 if (r < 0)

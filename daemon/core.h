@@ -3,12 +3,13 @@
  * The core: one loop that owns every object of rigd.
  *
  * A turn takes what clients published, hands over what may run, and passes on what completed. After activity
- * the loop turns without sleeping for a while (PollUSec), looking at rings, words and sockets itself; then it
- * says so to its clients, looks a last time, and sleeps in epoll. It never blocks on anything else.
+ * the loop turns without sleeping for a while (PollUSec), looking at rings, words and sockets itself; then
+ * it says so to its clients, looks a last time, and sleeps in epoll. It never blocks on anything else.
  */
 #ifndef RIG_CORE_H
 #define RIG_CORE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <systemd/sd-event.h>
 
@@ -30,6 +31,7 @@ struct rig_bite {
 struct rig_core {
         struct rig_config config;
         sd_event *event;
+        pthread_t loop_thread; /* the one that made it: prompt calls are made on it alone */
         struct rig_order order;
         struct rig_identities identities; /* of memories that connections may come to share */
 
@@ -39,27 +41,27 @@ struct rig_core {
         struct rig_list stalled;  /* clients that wait for another one's runs */
         struct rig_list busy;     /* devices with runs handed over and not reached */
         unsigned n_clients;
-        uint64_t last_client;     /* the number of the last connection */
+        uint64_t last_client; /* the number of the last connection */
 
         /* from other threads: see post.h */
         struct rig_post *post;
-        _Atomic bool kicked;      /* some device has news: rig_device_kick() */
-        _Atomic bool asleep;      /* set before the last look at `kicked`, which is set before a look at it */
+        _Atomic bool kicked; /* some device has news: rig_device_kick() */
+        _Atomic bool asleep; /* set before the last look at `kicked`, which is set before a look at it */
 
         struct rig_signals *signals; /* to clients' eventfds */
         sd_event_source *hang_timer;
         bool hang_timer_armed;
 
-        struct rig_bite *bites;   /* spare */
-        union rig_msg *msg;       /* the message being looked at, unless it is a run */
+        struct rig_bite *bites; /* spare */
+        union rig_msg *msg;     /* the message being looked at, unless it is a run */
 
         int listen_fd;
         sd_event_source *listen_source;
-        uint64_t now_usec;        /* of the loop's last look at the clock */
-        uint64_t busy_usec;       /* when something last happened */
-        bool private_client;      /* the loop ends with its only client */
+        uint64_t now_usec;   /* of the loop's last look at the clock */
+        uint64_t busy_usec;  /* when something last happened */
+        bool private_client; /* the loop ends with its only client */
         bool stopping;
-        bool left_behind;         /* work did not end in time: threads may still run it, and nothing is freed */
+        bool left_behind; /* work did not end in time: threads may still run it, and nothing is freed */
 };
 
 /**
@@ -68,8 +70,8 @@ struct rig_core {
  * @drivers: NULL at the end; static
  * Return: 0; -ENOMEM and what sd-event gives.
  */
-int rig_core_new(const struct rig_config *config, const struct rig_driver *const *drivers, struct rig_core **ret_core,
-        struct rig_error *e);
+int rig_core_new(const struct rig_config *config, const struct rig_driver *const *drivers,
+        struct rig_core **ret_core, struct rig_error *e);
 struct rig_core *rig_core_free(struct rig_core *core);
 
 /* Accepts connections from a listening socket, which it consumes. */
@@ -78,8 +80,8 @@ int rig_core_listen(struct rig_core *core, int fd);
 int rig_core_serve(struct rig_core *core, int fd);
 
 /*
- * Turns until it is told to stop, then ends its clients and completes the work that they had handed over: all of it
- * where its one client is gone, else for at most five seconds. Return: 0 or what sd-event gives.
+ * Turns until it is told to stop, then ends its clients and completes the work that they had handed over:
+ * all of it where its one client is gone, else for at most five seconds. Return: 0 or what sd-event gives.
  */
 int rig_core_run(struct rig_core *core);
 void rig_core_stop(struct rig_core *core);

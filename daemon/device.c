@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Devices (daemon/device.h): what stands between a timeline, which says what may run, and a driver, which runs it.
+ * Devices (daemon/device.h): what stands between a timeline, which says what may run, and a driver, which
+ * runs it.
  *
- * Ending. A device that is dropped closes once its work is over, on the slow thread. One that is lost is stopped
- * there first, and its memory returns when the driver says that no work of it runs any more (L3).
+ * Ending. A device that is dropped closes once its work is over, on the slow thread. One that is lost is
+ * stopped there first, and its memory returns when the driver says that no work of it runs any more (L3).
  */
 #include "daemon/device.h"
 
@@ -113,15 +114,15 @@ static int op_room(struct rig_timeline *timeline, const struct rig_run *run)
 }
 
 /*
- * A queue waits only for devices of its own client: another client's loss must not stall it (L6), while a run that
- * the core holds back is merely lost.
+ * A queue waits only for devices of its own client: another client's loss must not stall it (L6), while a
+ * run that the core holds back is merely lost.
  */
 static bool op_queue_waits(struct rig_timeline *timeline, const struct rig_timeline *producer)
 {
         const struct rig_device *d = timeline->userdata, *p = producer->userdata;
 
         return p && p->client == d->client && d->client &&
-                d->driver.facts.waits_on & 1u << p->driver.facts.completion;
+               d->driver.facts.waits_on & 1u << p->driver.facts.completion;
 }
 
 static unsigned op_max_waits(struct rig_timeline *timeline)
@@ -275,7 +276,8 @@ struct device_job {
         int r;
 };
 
-static void defer(struct rig_device *d, void (*run)(struct rig_slow_job *), void (*done)(struct rig_slow_job *))
+static void defer(
+        struct rig_device *d, void (*run)(struct rig_slow_job *), void (*done)(struct rig_slow_job *))
 {
         struct device_job *j = calloc(1, sizeof(*j));
 
@@ -348,7 +350,8 @@ struct rig_device *rig_device_unref(struct rig_device *device)
         if (!d || --d->refs || d->closing)
                 return NULL;
         d->closing = true;
-        rig_watch_value(&d->drained, &d->adapter->core->order, d->timeline, d->timeline->submitted, drained, d);
+        rig_watch_value(
+                &d->drained, &d->adapter->core->order, d->timeline, d->timeline->submitted, drained, d);
         return NULL;
 }
 
@@ -385,8 +388,8 @@ void rig_device_leave(struct rig_device *device, bool client_gone)
 
         if (d->driver.facts.flags & RIG_DEVICE_CLIENT_CODE && d->timeline->reached < d->timeline->submitted)
                 rig_device_lose(d,
-                        client_gone ? "the program whose code it runs has ended" :
-                                      "it was closed before its program's code was done",
+                        client_gone ? "the program whose code it runs has ended"
+                                    : "it was closed before its program's code was done",
                         true);
         d->id = 0;
         if (client_gone)
@@ -477,7 +480,8 @@ int rig_device_client_done(
         r = d->adapter->driver.driver->client_done(&d->driver, value, error, text);
         d->prompt = false;
         if (r < 0)
-                return rig_error_set(e, r, "value %llu of device %u was not to be run: it may run up to %llu",
+                return rig_error_set(e, r,
+                        "value %llu of device %u was not to be run: it may run up to %llu",
                         (unsigned long long)value, d->id, (unsigned long long)d->ready);
         return 0;
 }

@@ -10,27 +10,27 @@ struct rig_client;
 struct rig_work;
 
 struct rig_device {
-        struct rig_list link;   /* in adapter->devices */
+        struct rig_list link; /* in adapter->devices */
         struct rig_adapter *adapter;
         struct rig_client *client; /* whose, borrowed; NULL once it is gone */
-        uint32_t id;            /* the client's number for it; 0 once it dropped it */
-        unsigned refs;          /* the client's, and of buffers, works, images */
+        uint32_t id;               /* the client's number for it; 0 once it dropped it */
+        unsigned refs;             /* the client's, and of buffers, works, images */
         struct rig_driver_device driver;
         struct rig_timeline *timeline;
 
-        struct rig_list busy;   /* in core->busy */
+        struct rig_list busy;    /* in core->busy */
         sd_event_source *source; /* of the driver's descriptor */
-        bool prompt;            /* a prompt op is on the stack */
+        bool prompt;             /* a prompt op is on the stack */
 
-        uint64_t ready;         /* how far the client's own code may run */
+        uint64_t ready; /* how far the client's own code may run */
         uint64_t told_ready, told_reached;
-        uint32_t failures;      /* runs that failed */
+        uint32_t failures; /* runs that failed */
 
         bool lost;
         char reason[RIG_ERROR_TEXT_MAX];
-        bool open;              /* the driver's half is open */
-        bool closing;           /* nobody refers to it any more */
-        bool unended;           /* and it closes once its work has ended */
+        bool open;                /* the driver's half is open */
+        bool closing;             /* nobody refers to it any more */
+        bool unended;             /* and it closes once its work has ended */
         struct rig_watch drained; /* before it closes */
 };
 

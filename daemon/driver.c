@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The driver contract's small change: the checks of a table, names of enumerations, and how many bytes a part
- * moves. What the core offers a driver is the core's own, not here.
+ * The driver contract's small change: the checks of a table, names of enumerations, and how many bytes a
+ * part moves. What the core offers a driver is the core's own, not here.
  *
  * A table is ours, so one that is wrong is asserted: a driver that lacks a mandatory op, or brings half of a
  * group, ends rigd when it starts and not when a client first asks.

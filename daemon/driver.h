@@ -18,9 +18,9 @@
  * client, and never orders memory: that is done when hand_over() is called.
  *
  * Two kinds of calls. *Prompt* ones run on the core loop and must not block: not on hardware, a lock that is
- * held for long, or a file. *Slow* ones run on the adapter's own thread, one at a time, and may; while they do,
- * prompt ones of the adapter's devices still come. The comment of each op says which it is, and the core checks
- * it (driver.c).
+ * held for long, or a file. *Slow* ones run on the adapter's own thread, one at a time, and may; while they
+ * do, prompt ones of the adapter's devices still come. The comment of each op says which it is, and the core
+ * checks it (driver.c).
  *
  * Errors are negative errno values with a sentence in the `struct rig_error`. Optional ops may be NULL.
  * The smallest driver is drivers/memory/memory.c; tests/kit/ holds any driver to this page.
@@ -42,7 +42,7 @@ struct rig_driver;
 #define RIG_RUNS_LAUNCH (1u << 2)
 #define RIG_RUNS_SYNC   (1u << 3)
 
-#define RIG_QUEUES_MAX  8
+#define RIG_QUEUES_MAX 8
 
 /* The device's flags, as the wire and rig.h carry them. */
 #define RIG_DEVICE_HOST_ADDRESSED (1u << 0) /* regions of it have a host address and a descriptor */
@@ -63,14 +63,14 @@ const char *rig_completion_to_string(enum rig_completion completion);
 
 /* Stated once, when the device opens. */
 struct rig_facts {
-        char arch[64];                   /* "" where it runs no launch */
-        uint32_t flags;                  /* RIG_DEVICE_... */
+        char arch[64];  /* "" where it runs no launch */
+        uint32_t flags; /* RIG_DEVICE_... */
         uint32_t n_queues;
         uint32_t queues[RIG_QUEUES_MAX]; /* what each runs: RIG_RUNS_... */
         enum rig_completion completion;
-        uint32_t waits_on;               /* bit c: its queues wait for words of completion c */
-        uint32_t max_waits;              /* such waits that one submission carries */
-        uint64_t hang_usec;              /* work that stands still this long is a hang; 0: never (L4, L5) */
+        uint32_t waits_on;  /* bit c: its queues wait for words of completion c */
+        uint32_t max_waits; /* such waits that one submission carries */
+        uint64_t hang_usec; /* work that stands still this long is a hang; 0: never (L4, L5) */
 };
 
 /* ---------------------------------------------------------------- memory */
@@ -88,9 +88,9 @@ struct rig_region {
         uint64_t bytes;
         uint64_t address; /* as the device's work addresses its first byte; 0 where it does by other means */
         void *host;       /* where rigd addresses it, or NULL */
-        int fd;           /* a sealed memfd that maps it in a client, or a file; -EBADF where there is none */
-        uint32_t access;  /* RIG_ACCESS_...: what it admits */
-        void *drv;        /* the driver's */
+        int fd;          /* a sealed memfd that maps it in a client, or a file; -EBADF where there is none */
+        uint32_t access; /* RIG_ACCESS_...: what it admits */
+        void *drv;       /* the driver's */
 };
 
 /* ---------------------------------------------------------------- work */
@@ -99,14 +99,15 @@ enum rig_part_kind {
         RIG_PART_COPY = 1, /* src to dst */
         RIG_PART_FILL,     /* dst with a repeated 32-bit pattern */
         RIG_PART_LAUNCH,
-        RIG_PART_SYNC,     /* dst, a file: its earlier bytes reach storage before later changes to the file system */
+        RIG_PART_SYNC, /* dst, a file: its earlier bytes reach storage before later changes to the file
+                          system */
         RIG_PART_KIND_MAX,
 };
 const char *rig_part_kind_to_string(enum rig_part_kind kind);
 
-#define RIG_PARTS_MAX   32
-#define RIG_SLOTS_MAX   64
-#define RIG_WHOLE       UINT64_MAX /* as a part's bytes: from its offset to the end of the slot's buffer */
+#define RIG_PARTS_MAX 32
+#define RIG_SLOTS_MAX 64
+#define RIG_WHOLE     UINT64_MAX /* as a part's bytes: from its offset to the end of the slot's buffer */
 
 struct rig_operand {
         uint32_t slot;
@@ -114,7 +115,7 @@ struct rig_operand {
 };
 
 struct rig_patch {
-        uint32_t at;     /* byte of params that takes the eight-byte address */
+        uint32_t at; /* byte of params that takes the eight-byte address */
         uint32_t slot;
         uint64_t addend;
 };
@@ -122,9 +123,9 @@ struct rig_patch {
 struct rig_part {
         enum rig_part_kind kind;
         uint32_t queue;
-        uint32_t after;          /* bit i: part i first; only earlier parts */
+        uint32_t after; /* bit i: part i first; only earlier parts */
         struct rig_operand dst, src;
-        uint64_t bytes;          /* or RIG_WHOLE */
+        uint64_t bytes; /* or RIG_WHOLE */
         uint32_t pattern;
         struct rig_driver_image *image; /* or NULL */
         uint64_t entry;
@@ -138,9 +139,9 @@ struct rig_part {
 /* A prepared work. The core has checked it: slots, queues, edges and kinds are the device's. */
 struct rig_driver_work {
         uint32_t n_slots, n_parts;
-        uint32_t access[RIG_SLOTS_MAX];  /* RIG_ACCESS_... of each slot */
+        uint32_t access[RIG_SLOTS_MAX]; /* RIG_ACCESS_... of each slot */
         struct rig_part parts[RIG_PARTS_MAX];
-        void *drv;                       /* what work_prepare() made */
+        void *drv; /* what work_prepare() made */
 };
 
 /* A slot of a run: a buffer, which is a range of a region. The core has checked that every part fits. */
@@ -171,20 +172,20 @@ uint64_t rig_part_moves(const struct rig_part *part, const struct rig_filled *sl
 /* An adapter, as discover() found it. */
 struct rig_driver_adapter {
         const struct rig_driver *driver;
-        struct rig_adapter *core;  /* for the services below */
-        char name[64];             /* what opens it: "disk", "nv:0" */
+        struct rig_adapter *core; /* for the services below */
+        char name[64];            /* what opens it: "disk", "nv:0" */
         char about[256];
-        char unavailable[256];     /* why it cannot be opened, or "" */
-        bool any_instance;         /* "memory:M" opens the adapter "memory", whatever M is */
-        uint64_t budget_bytes;     /* the most that all regions hold */
+        char unavailable[256]; /* why it cannot be opened, or "" */
+        bool any_instance;     /* "memory:M" opens the adapter "memory", whatever M is */
+        uint64_t budget_bytes; /* the most that all regions hold */
         void *drv;
 };
 
 /* A device: one client's handle on an adapter. */
 struct rig_driver_device {
         struct rig_driver_adapter *adapter;
-        struct rig_device *core;   /* for the services below */
-        struct rig_facts facts;    /* filled by device_open() */
+        struct rig_device *core; /* for the services below */
+        struct rig_facts facts;  /* filled by device_open() */
         void *drv;
 };
 
@@ -205,31 +206,32 @@ struct rig_driver {
                 void (*found)(const struct rig_driver_adapter *adapter, void *userdata), void *userdata);
 
         /*
-         * Opens a device: `instance` is what follows the colon ("" where nothing), `options` what follows the
-         * comma (""). Fills facts and drv. Slow. Mandatory. Undone by device_close().
+         * Opens a device: `instance` is what follows the colon ("" where nothing), `options` what follows
+         * the comma (""). Fills facts and drv. Slow. Mandatory. Undone by device_close().
          */
         int (*device_open)(struct rig_driver_device *device, const char *instance, const char *options,
                 struct rig_error *e);
         /* Ends a device whose work is over, or that was stopped. Slow. Mandatory. */
         void (*device_close)(struct rig_driver_device *device);
         /*
-         * The device is lost: make its work end. Returns 0 once no work of it runs or will; -EINPROGRESS where
-         * that cannot be had without adapter_reset(), and memory it used stays away until then. Slow. Mandatory.
+         * The device is lost: make its work end. Returns 0 once no work of it runs or will; -EINPROGRESS
+         * where that cannot be had without adapter_reset(), and memory it used stays away until then. Slow.
+         * Mandatory.
          */
         int (*stop)(struct rig_driver_device *device);
         /* Brings a lost adapter back: no work of any of its devices runs afterwards. Slow. Optional. */
         int (*adapter_reset)(struct rig_driver_adapter *adapter, struct rig_error *e);
 
         /*
-         * Memory. `bytes` is more than 0. -ENOMEM where the device has none left. Zeroed, as every client sees
-         * it. Slow. region_alloc() is mandatory but for a device of files, region_free() always; adopt is for
-         * a device of files, borrow for one with RIG_DEVICE_BORROWS_HOST.
+         * Memory. `bytes` is more than 0. -ENOMEM where the device has none left. Zeroed, as every client
+         * sees it. Slow. region_alloc() is mandatory but for a device of files, region_free() always; adopt
+         * is for a device of files, borrow for one with RIG_DEVICE_BORROWS_HOST.
          */
         int (*region_alloc)(struct rig_driver_device *device, uint64_t bytes, enum rig_memory_kind kind,
                 struct rig_region *ret_region, struct rig_error *e);
         /* `fd` is consumed on success. Fills access from how it was opened. */
-        int (*region_adopt)(
-                struct rig_driver_device *device, int fd, struct rig_region *ret_region, struct rig_error *e);
+        int (*region_adopt)(struct rig_driver_device *device, int fd, struct rig_region *ret_region,
+                struct rig_error *e);
         int (*region_borrow)(struct rig_driver_device *device, const struct rig_region *of,
                 struct rig_region *ret_region, struct rig_error *e);
         /* May come after the device that made it was closed. Slow. */
@@ -248,30 +250,30 @@ struct rig_driver {
         void (*work_release)(struct rig_driver_device *device, struct rig_driver_work *work);
 
         /*
-         * Room: 1, the submission fits now; 0, not until a value of this device is reached; negative, it never
-         * fits. Prompt. Optional: always 1.
+         * Room: 1, the submission fits now; 0, not until a value of this device is reached; negative, it
+         * never fits. Prompt. Optional: always 1.
          */
         int (*room)(struct rig_driver_device *device, const struct rig_submission *submission);
         /*
-         * Takes a submission, the value after the last one taken but for values that the core passed. May run
-         * it at once. Negative loses the device. Prompt. Mandatory.
+         * Takes a submission, the value after the last one taken but for values that the core passed. May
+         * run it at once. Negative loses the device. Prompt. Mandatory.
          */
-        int (*hand_over)(
-                struct rig_driver_device *device, const struct rig_submission *submission, struct rig_error *e);
+        int (*hand_over)(struct rig_driver_device *device, const struct rig_submission *submission,
+                struct rig_error *e);
         /* Starts what was handed over since the last commit: a doorbell. Prompt. Optional. */
         void (*commit)(struct rig_driver_device *device);
         /*
-         * The last value reached: every submission up to it completed and its writes are visible. Reports runs
-         * that failed with rig_device_run_failed(), before their value. Negative: the device faulted, and is
-         * lost. Prompt, often: a few nanoseconds where nothing happened. Mandatory.
+         * The last value reached: every submission up to it completed and its writes are visible. Reports
+         * runs that failed with rig_device_run_failed(), before their value. Negative: the device faulted,
+         * and is lost. Prompt, often: a few nanoseconds where nothing happened. Mandatory.
          */
         int (*poll)(struct rig_driver_device *device, uint64_t *ret_reached, struct rig_error *e);
         /* A descriptor that polls readable when poll() has news; the driver's. Prompt, once. Optional. */
         int (*descriptor)(struct rig_driver_device *device);
 
         /*
-         * The client says that its work up to `value` completed; `error` is that run's, 0 or a negative errno
-         * value. -EINVAL: it was not handed over. Prompt. Mandatory where the work runs in the client.
+         * The client says that its work up to `value` completed; `error` is that run's, 0 or a negative
+         * errno value. -EINVAL: it was not handed over. Prompt. Mandatory where the work runs in the client.
          */
         int (*client_done)(struct rig_driver_device *device, uint64_t value, int error, const char *text);
 };
@@ -294,7 +296,8 @@ void rig_device_kick(struct rig_driver_device *device);
 void rig_device_run_failed(struct rig_driver_device *device, uint64_t value, int error, const char *fmt, ...)
         _printf_(4, 5);
 
-/* Tells the client of a device with RIG_DEVICE_CLIENT_CODE that it may run its work up to `value`. Prompt. */
+/* Tells the client of a device with RIG_DEVICE_CLIENT_CODE that it may run its work up to `value`. Prompt.
+ */
 void rig_device_ready(struct rig_driver_device *device, uint64_t value);
 
 /* Work for the adapter's slow thread: run() there, then done() on the core loop. Owned by the caller. */
@@ -307,9 +310,11 @@ struct rig_slow_job {
 /* Queues a job behind the adapter's earlier ones. Prompt. */
 void rig_adapter_defer(struct rig_driver_adapter *adapter, struct rig_slow_job *job);
 
-/* ---------------------------------------------------------------- memory that is the host's (memory/region.c) */
+/* ---------------------------------------------------------------- memory that is the host's
+ * (memory/region.c) */
 
-/* A new region: a memfd, sealed against resizing, mapped. For drivers whose memory the host addresses. Slow. */
+/* A new region: a memfd, sealed against resizing, mapped. For drivers whose memory the host addresses. Slow.
+ */
 int rig_region_alloc_host(uint64_t bytes, struct rig_region *ret_region, struct rig_error *e);
 /* A region over a client's memfd, checked and mapped (M4). `fd` is consumed on success. Slow. */
 int rig_region_adopt_memfd(int fd, struct rig_region *ret_region, struct rig_error *e);

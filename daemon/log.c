@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* See daemon/log.h. Priorities are written as sd-daemon(3) has them where the journal reads standard error. */
+/* See daemon/log.h. Priorities are written as sd-daemon(3) has them where the journal reads standard error.
+ */
 #include "daemon/log.h"
 
 #include <poll.h>
@@ -10,8 +11,10 @@
 static int log_level = LOG_INFO;
 static unsigned dropped;
 
-static const char *const names[] = {
-        [LOG_ERR] = "err", [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice", [LOG_INFO] = "info",
+static const char *const names[] = {[LOG_ERR] = "err",
+        [LOG_WARNING] = "warning",
+        [LOG_NOTICE] = "notice",
+        [LOG_INFO] = "info",
         [LOG_DEBUG] = "debug"};
 
 void rig_log_set_level(int level)
@@ -49,9 +52,11 @@ void rig_log(int level, const char *fmt, ...)
                 dropped++;
                 return;
         }
-        head = journal ? snprintf(line, sizeof(line), "<%d>", level) : snprintf(line, sizeof(line), "rigd: ");
+        head = journal ? snprintf(line, sizeof(line), "<%d>", level)
+                       : snprintf(line, sizeof(line), "rigd: ");
         if (dropped) {
-                head += snprintf(line + head, sizeof(line) - (size_t)head, "(%u lines were dropped) ", dropped);
+                head += snprintf(
+                        line + head, sizeof(line) - (size_t)head, "(%u lines were dropped) ", dropped);
                 dropped = 0;
         }
         va_start(ap, fmt);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * rigd's log: one line for each thing an admin may act on, on standard error, which the journal reads with its
- * priority. The core loop never waits for it: a line that cannot be written at once is dropped and counted.
+ * rigd's log: one line for each thing an admin may act on, on standard error, which the journal reads with
+ * its priority. The core loop never waits for it: a line that cannot be written at once is dropped and
+ * counted.
  */
 #ifndef RIG_LOG_H
 #define RIG_LOG_H

@@ -2,8 +2,8 @@
 /*
  * rigd: arguments, signals, the socket it serves, the loop.
  *
- * It listens on the socket that systemd passed, or on --socket PATH, or serves the one connection of --private FD and
- * ends with it. SIGTERM and SIGINT stop it: clients see their connections end.
+ * It listens on the socket that systemd passed, or on --socket PATH, or serves the one connection of
+ * --private FD and ends with it. SIGTERM and SIGINT stop it: clients see their connections end.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -145,23 +145,24 @@ static int listen_on(const char *path, int *ret_fd)
         int r;
 
         if (strlen(path) >= sizeof(address.sun_path)) {
-                fprintf(stderr, "rigd: --socket: the path has %zu bytes, and a socket's has at most %zu\n", strlen(path),
-                        sizeof(address.sun_path) - 1);
+                fprintf(stderr, "rigd: --socket: the path has %zu bytes, and a socket's has at most %zu\n",
+                        strlen(path), sizeof(address.sun_path) - 1);
                 return -ENAMETOOLONG;
         }
         strcpy(address.sun_path, path);
         r = remove_stale(&address);
         if (r >= 0) {
                 fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-                r = fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, SOMAXCONN) < 0 ?
-                        -errno :
-                        0;
+                r = fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+                                    listen(fd, SOMAXCONN) < 0
+                            ? -errno
+                            : 0;
         }
         if (r < 0) {
                 fprintf(stderr, "rigd: cannot listen on %s: %s\n", path,
-                        r == -EADDRINUSE        ? "another rigd does" :
-                                r == -EEXIST ? "there is a file, and it is no socket" :
-                                               strerror(-r));
+                        r == -EADDRINUSE ? "another rigd does"
+                        : r == -EEXIST   ? "there is a file, and it is no socket"
+                                         : strerror(-r));
                 return r;
         }
         *ret_fd = rig_steal_fd(&fd);
@@ -176,7 +177,8 @@ static int serve(struct rig_core *core, const struct arguments *a)
         if (a->private_fd >= 0) {
                 if (fcntl(a->private_fd, F_SETFD, FD_CLOEXEC) < 0 ||
                         sd_is_socket_unix(a->private_fd, SOCK_SEQPACKET, 0, NULL, 0) <= 0) {
-                        fprintf(stderr, "rigd: --private: descriptor %d is no connected SOCK_SEQPACKET socket\n",
+                        fprintf(stderr,
+                                "rigd: --private: descriptor %d is no connected SOCK_SEQPACKET socket\n",
                                 a->private_fd);
                         return -ENOTSOCK;
                 }
@@ -189,14 +191,17 @@ static int serve(struct rig_core *core, const struct arguments *a)
                 return rig_core_listen(core, fd);
         }
         if (n <= 0) {
-                fputs("rigd: nothing to serve: give --socket PATH, --private FD, or start it from a systemd socket; "
+                fputs("rigd: nothing to serve: give --socket PATH, --private FD, or start it from a systemd "
+                      "socket; "
                       "rigd --help lists the options\n",
                         stderr);
                 return -EINVAL;
         }
         if (n > 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0) {
-                fprintf(stderr, "rigd: systemd passed %d descriptors: it takes one, a listening SOCK_SEQPACKET Unix socket "
-                                "(ListenSequentialPacket=)\n",
+                fprintf(stderr,
+                        "rigd: systemd passed %d descriptors: it takes one, a listening SOCK_SEQPACKET Unix "
+                        "socket "
+                        "(ListenSequentialPacket=)\n",
                         n);
                 return -EINVAL;
         }
@@ -223,7 +228,8 @@ static int watch_signals(struct rig_core *core, bool private)
         signal(SIGPIPE, SIG_IGN);
         signal(SIGXFSZ, SIG_IGN); /* a client's copy past the file size limit is that copy's error */
         r = sd_event_add_signal(core->event, NULL, SIGTERM, stop, core);
-        /* A private rigd ends with its program, and not with the terminal's interrupt that the program may catch. */
+        /* A private rigd ends with its program, and not with the terminal's interrupt that the program may
+         * catch. */
         if (r >= 0 && !private)
                 r = sd_event_add_signal(core->event, NULL, SIGINT, stop, core);
         return r;

@@ -14,8 +14,8 @@
 
 struct rig_post {
         pthread_mutex_t lock;
-        struct rig_list jobs;  /* under lock */
-        _Atomic bool pending;  /* jobs is not empty: release in rig_post_job(), acquire in rig_post_run() */
+        struct rig_list jobs; /* under lock */
+        _Atomic bool pending; /* jobs is not empty: release in rig_post_job(), acquire in rig_post_run() */
         int fd;
         sd_event_source *source;
 };
@@ -37,7 +37,8 @@ int rig_post_new(sd_event *event, struct rig_post **ret_post)
         pthread_mutex_init(&post->lock, NULL);
         rig_list_init(&post->jobs);
         post->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        r = post->fd < 0 ? -errno : sd_event_add_io(event, &post->source, post->fd, EPOLLIN | EPOLLET, woken, post);
+        r = post->fd < 0 ? -errno
+                         : sd_event_add_io(event, &post->source, post->fd, EPOLLIN | EPOLLET, woken, post);
         if (r < 0) {
                 rig_post_free(post);
                 return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A request that is answered later: it keeps its client and its device while a slow call runs for it, and answers
- * once, also where the client ended meanwhile and nobody hears it.
+ * A request that is answered later: it keeps its client and its device while a slow call runs for it, and
+ * answers once, also where the client ended meanwhile and nobody hears it.
  */
 #ifndef RIG_REQUEST_H
 #define RIG_REQUEST_H
@@ -14,12 +14,13 @@ struct rig_request {
         struct rig_client *client; /* referenced */
         struct rig_device *device; /* referenced, or NULL */
         uint32_t serial;
-        uint32_t id;               /* the client's number for what it asks for */
-        int r;                     /* what the slow call gave */
-        struct rig_error error;    /* and its sentence */
+        uint32_t id;            /* the client's number for what it asks for */
+        int r;                  /* what the slow call gave */
+        struct rig_error error; /* and its sentence */
 };
 
-/* A request of `bytes`, which start with a struct rig_request; zeroed. Return: NULL where none can be had. */
+/* A request of `bytes`, which start with a struct rig_request; zeroed. Return: NULL where none can be had.
+ */
 void *rig_request_new(
         struct rig_client *client, struct rig_device *device, uint32_t serial, uint32_t id, size_t bytes);
 /* Lets go of what it refers to, and of itself. */
@@ -39,12 +40,13 @@ static inline bool rig_request_heard(const struct rig_request *request)
 }
 
 /*
- * What a message names must be the client's: a device, a buffer, a number that is free. They end the client and give
- * NULL, or a negative errno value.
+ * What a message names must be the client's: a device, a buffer, a number that is free. They end the client
+ * and give NULL, or a negative errno value.
  */
 struct rig_device *rig_client_device(struct rig_client *client, uint32_t id);
 struct rig_buffer *rig_client_buffer(struct rig_client *client, uint32_t id);
-int rig_client_check_free(struct rig_client *client, const struct rig_table *table, uint32_t id, const char *what);
+int rig_client_check_free(
+        struct rig_client *client, const struct rig_table *table, uint32_t id, const char *what);
 
 /* The handlers, by what they are about. Each returns as rig_client_request() does. */
 int rig_request_buffer_new(struct rig_client *client, const struct rig_msg_buffer_new *msg);

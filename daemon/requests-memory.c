@@ -2,11 +2,12 @@
 /*
  * Requests about memory: new buffers, adopted, borrowed, exported and imported ones, and views.
  *
- * An allocation is charged first, to the client's share and to the adapter's budget. Where it cannot be had, caches
- * are dropped; where that is not enough and memory is on its way back, it waits for that and tries again (M3).
+ * An allocation is charged first, to the client's share and to the adapter's budget. Where it cannot be had,
+ * caches are dropped; where that is not enough and memory is on its way back, it waits for that and tries
+ * again (M3).
  *
- * A memory that processes share is found by its descriptor's identity. Each client reaches it as its own descriptor
- * allows: a file is read and written through the descriptor that this client opened (M4).
+ * A memory that processes share is found by its descriptor's identity. Each client reaches it as its own
+ * descriptor allows: a file is read and written through the descriptor that this client opened (M4).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,8 +45,8 @@ static void answer(struct rig_client *c, uint32_t serial, const struct rig_buffe
 
 /* Makes a buffer over a memory, enters it and answers, or fills the error. The object is charged by then. */
 static int make(struct rig_client *c, struct rig_device *device, uint32_t serial, uint32_t id,
-        struct rig_memory *memory, const struct rig_region *region, uint64_t offset, uint64_t bytes, uint32_t access,
-        struct rig_account *account, int fd, struct rig_error *e)
+        struct rig_memory *memory, const struct rig_region *region, uint64_t offset, uint64_t bytes,
+        uint32_t access, struct rig_account *account, int fd, struct rig_error *e)
 {
         struct rig_buffer *b;
         int r;
@@ -102,7 +103,7 @@ struct new_request {
         struct rig_account *account; /* referenced */
         enum rig_memory_kind kind;
         uint64_t bytes, class_bytes;
-        bool dropped;                /* caches were dropped since it last asked the driver */
+        bool dropped; /* caches were dropped since it last asked the driver */
         struct rig_region region;
 };
 
@@ -148,7 +149,8 @@ static void new_run(struct rig_slow_job *job)
         struct new_request *n = RIG_CONTAINER_OF(job, struct new_request, q.job);
         struct rig_device *d = n->q.device;
 
-        n->q.r = d->adapter->driver.driver->region_alloc(&d->driver, n->class_bytes, n->kind, &n->region, &n->q.error);
+        n->q.r = d->adapter->driver.driver->region_alloc(
+                &d->driver, n->class_bytes, n->kind, &n->region, &n->q.error);
 }
 
 static void new_try(struct new_request *n);
@@ -208,7 +210,8 @@ static void new_try(struct new_request *n)
                 return;
         }
         if (d->lost) {
-                n->q.r = rig_error_set(&n->q.error, -ENODEV, "%s is lost: %s", rig_device_describe(d), d->reason);
+                n->q.r = rig_error_set(
+                        &n->q.error, -ENODEV, "%s is lost: %s", rig_device_describe(d), d->reason);
                 new_fail(n);
                 return;
         }
@@ -245,15 +248,18 @@ int rig_request_buffer_new(struct rig_client *client, const struct rig_msg_buffe
                 return -EPROTO;
         if (d->driver.facts.flags & RIG_DEVICE_FILES)
                 return refuse(client, msg->serial, -EOPNOTSUPP,
-                        &(struct rig_error){.text = "a device of files has no memory of its own: adopt a file"});
+                        &(struct rig_error){
+                                .text = "a device of files has no memory of its own: adopt a file"});
         if (!msg->bytes) {
-                r = make(client, d, msg->serial, msg->buffer, NULL, NULL, 0, 0, ANY_ACCESS, NULL, -EBADF, &e);
+                r = make(
+                        client, d, msg->serial, msg->buffer, NULL, NULL, 0, 0, ANY_ACCESS, NULL, -EBADF, &e);
                 return r < 0 ? refuse(client, msg->serial, r, &e) : RIG_TAKEN;
         }
         r = rig_cache_class_bytes(msg->bytes, &class_bytes);
         if (r < 0 || class_bytes > d->adapter->budget.limit_bytes) {
-                rig_error_set(&e, -ENOMEM, "%llu bytes are more than %s has (%llu)", (unsigned long long)msg->bytes,
-                        rig_device_describe(d), (unsigned long long)d->adapter->budget.limit_bytes);
+                rig_error_set(&e, -ENOMEM, "%llu bytes are more than %s has (%llu)",
+                        (unsigned long long)msg->bytes, rig_device_describe(d),
+                        (unsigned long long)d->adapter->budget.limit_bytes);
                 return refuse(client, msg->serial, -ENOMEM, &e);
         }
         r = rig_client_account(client, d->adapter, &account);
@@ -293,13 +299,15 @@ static void adopt_run(struct rig_slow_job *job)
 }
 
 /* The region of `memory` that `device` may use with `access`, if there is one already. */
-static const struct rig_region *usable(const struct rig_memory *memory, const struct rig_device *device, uint32_t access)
+static const struct rig_region *usable(
+        const struct rig_memory *memory, const struct rig_device *device, uint32_t access)
 {
         bool own = device->driver.facts.flags & RIG_DEVICE_FILES;
 
-        if (!(access & ~memory->region.access) && (own ? memory->device == device : memory->region.host != NULL))
+        if (!(access & ~memory->region.access) &&
+                (own ? memory->device == device : memory->region.host != NULL))
                 return &memory->region;
-        rig_list_for_each(l, &memory->borrows) {
+        rig_list_for_each (l, &memory->borrows) {
                 struct rig_borrow *b = rig_list_entry(l, struct rig_borrow, link);
 
                 if (!(access & ~b->region.access) && (b->device == device || (!own && b->region.host)))
@@ -333,8 +341,8 @@ static struct rig_memory *known_memory(struct rig_core *core, int fd)
 }
 
 /*
- * The memory that the adopted region is, new or known; `ret_region` is what the device uses. The region is given back
- * where one that serves is there. Return: a reference, or NULL where there is no memory for it.
+ * The memory that the adopted region is, new or known; `ret_region` is what the device uses. The region is
+ * given back where one that serves is there. Return: a reference, or NULL where there is no memory for it.
  */
 static struct rig_memory *adopted_memory(struct adopt_request *o, const struct rig_region **ret_region)
 {
@@ -388,15 +396,16 @@ static void adopt_done(struct rig_slow_job *job)
         }
         if (o->q.r >= 0 && rig_range_outside(o->offset, o->bytes, o->region.bytes)) {
                 rig_adapter_free_region(o->q.device->adapter, &o->region);
-                o->q.r = rig_error_set(&o->q.error, -ERANGE, "%llu bytes at %llu are not inside the descriptor's %llu",
+                o->q.r = rig_error_set(&o->q.error, -ERANGE,
+                        "%llu bytes at %llu are not inside the descriptor's %llu",
                         (unsigned long long)o->bytes, (unsigned long long)o->offset,
                         (unsigned long long)o->region.bytes);
         } else if (o->q.r >= 0) {
                 o->access &= o->region.access;
                 m = adopted_memory(o, &region);
                 if (m)
-                        o->q.r = make(o->q.client, o->q.device, o->q.serial, o->q.id, m, region, o->offset, o->bytes,
-                                o->access, NULL, -EBADF, &o->q.error);
+                        o->q.r = make(o->q.client, o->q.device, o->q.serial, o->q.id, m, region, o->offset,
+                                o->bytes, o->access, NULL, -EBADF, &o->q.error);
                 else
                         o->q.r = -ENOMEM;
         }
@@ -420,8 +429,8 @@ int rig_request_buffer_adopt(
                 return -EPROTO;
         fd = rig_packet_fds_take(fds, msg->fd);
         if (fd < 0)
-                return rig_client_break(client, -EBADMSG, "buffer-adopt names descriptor %u, which its packet has not",
-                        msg->fd);
+                return rig_client_break(client, -EBADMSG,
+                        "buffer-adopt names descriptor %u, which its packet has not", msg->fd);
         o = rig_request_new(client, d, msg->serial, msg->buffer, sizeof(*o));
         if (!o) {
                 rig_close(fd);
@@ -434,7 +443,8 @@ int rig_request_buffer_adopt(
         if (!(d->driver.facts.flags & (RIG_DEVICE_FILES | RIG_DEVICE_NAMES_HOST))) {
                 rig_close(fd);
                 o->q.r = rig_error_set(&o->q.error, -EOPNOTSUPP,
-                        "%s takes no descriptor: adopt it on a memory or host device and borrow it from there",
+                        "%s takes no descriptor: adopt it on a memory or host device and borrow it from "
+                        "there",
                         rig_device_describe(d));
                 rig_request_fail(&o->q);
                 return RIG_TAKEN;
@@ -447,7 +457,7 @@ int rig_request_buffer_adopt(
 
 struct borrow_request {
         struct rig_request q;
-        struct rig_memory *memory;       /* referenced; a buffer of it is, too */
+        struct rig_memory *memory; /* referenced; a buffer of it is, too */
         const struct rig_region *of;
         struct rig_region region;
         uint64_t offset, bytes;
@@ -474,8 +484,8 @@ static void borrow_done(struct rig_slow_job *job)
                         rig_adapter_free_region(o->q.device->adapter, &o->region);
                         o->q.r = -ENOMEM;
                 } else if (rig_request_heard(&o->q)) {
-                        o->q.r = make(o->q.client, o->q.device, o->q.serial, o->q.id, o->memory, region, o->offset,
-                                o->bytes, o->access, NULL, -EBADF, &o->q.error);
+                        o->q.r = make(o->q.client, o->q.device, o->q.serial, o->q.id, o->memory, region,
+                                o->offset, o->bytes, o->access, NULL, -EBADF, &o->q.error);
                 }
         }
         let_go(o->memory, core);
@@ -486,8 +496,8 @@ static void borrow_done(struct rig_slow_job *job)
 }
 
 /* Makes a buffer on `d` over a memory, by the region that `d` can use, or one that it borrows first. */
-static int reach(struct rig_client *c, struct rig_device *d, uint32_t serial, uint32_t id, struct rig_memory *m,
-        uint64_t offset, uint64_t bytes, uint32_t access)
+static int reach(struct rig_client *c, struct rig_device *d, uint32_t serial, uint32_t id,
+        struct rig_memory *m, uint64_t offset, uint64_t bytes, uint32_t access)
 {
         const struct rig_region *region = NULL;
         const struct rig_driver *ops = d->adapter->driver.driver;
@@ -497,7 +507,7 @@ static int reach(struct rig_client *c, struct rig_device *d, uint32_t serial, ui
 
         if (d->driver.facts.flags & RIG_DEVICE_NAMES_HOST && m->region.host)
                 region = &m->region;
-        rig_list_for_each(l, &m->borrows) {
+        rig_list_for_each (l, &m->borrows) {
                 struct rig_borrow *b = rig_list_entry(l, struct rig_borrow, link);
 
                 if (!region && b->device == d)
@@ -508,7 +518,8 @@ static int reach(struct rig_client *c, struct rig_device *d, uint32_t serial, ui
                 return r < 0 ? refuse(c, serial, r, &e) : RIG_TAKEN;
         }
         if (!ops->region_borrow || !(d->driver.facts.flags & RIG_DEVICE_BORROWS_HOST) || !m->region.host) {
-                rig_error_set(&e, -EOPNOTSUPP, "%s cannot map this memory: copy it instead", rig_device_describe(d));
+                rig_error_set(&e, -EOPNOTSUPP, "%s cannot map this memory: copy it instead",
+                        rig_device_describe(d));
                 return refuse(c, serial, -EOPNOTSUPP, &e);
         }
         o = rig_request_new(c, d, serial, id, sizeof(*o));
@@ -533,8 +544,8 @@ int rig_request_buffer_borrow(struct rig_client *client, const struct rig_msg_bu
         if (!of || rig_client_check_free(client, &client->buffers, msg->buffer, "buffer") < 0)
                 return -EPROTO;
         if (rig_buffer_reached_by(of, d)) {
-                r = make(client, d, msg->serial, msg->buffer, of->memory, of->region, of->offset, of->bytes, of->access,
-                        NULL, -EBADF, &e);
+                r = make(client, d, msg->serial, msg->buffer, of->memory, of->region, of->offset, of->bytes,
+                        of->access, NULL, -EBADF, &e);
                 return r < 0 ? refuse(client, msg->serial, r, &e) : RIG_TAKEN;
         }
         return reach(client, d, msg->serial, msg->buffer, of->memory, of->offset, of->bytes, of->access);
@@ -556,12 +567,13 @@ int rig_request_buffer_import(
                 return -EPROTO;
         fd = rig_packet_fds_take(fds, msg->fd);
         if (fd < 0)
-                return rig_client_break(client, -EBADMSG, "buffer-import names descriptor %u, which its packet has not",
-                        msg->fd);
+                return rig_client_break(client, -EBADMSG,
+                        "buffer-import names descriptor %u, which its packet has not", msg->fd);
         m = known_memory(client->core, fd);
         if (!m) {
-                rig_error_set(&e, -ESTALE, "no buffer here has the memory of this descriptor: export it first, and keep "
-                                           "a buffer of it until it was imported");
+                rig_error_set(&e, -ESTALE,
+                        "no buffer here has the memory of this descriptor: export it first, and keep "
+                        "a buffer of it until it was imported");
                 return refuse(client, msg->serial, -ESTALE, &e);
         }
         access = fd_access(fd);
@@ -573,8 +585,8 @@ int rig_request_buffer_import(
         if (!region)
                 return reach(client, d, msg->serial, msg->buffer, m, 0, m->region.bytes, access);
         if (r >= 0)
-                r = make(client, d, msg->serial, msg->buffer, m, region, 0, m->region.bytes, access, account, -EBADF,
-                        &e);
+                r = make(client, d, msg->serial, msg->buffer, m, region, 0, m->region.bytes, access, account,
+                        -EBADF, &e);
         return r < 0 ? refuse(client, msg->serial, r, &e) : RIG_TAKEN;
 }
 
@@ -585,7 +597,8 @@ static int make_token(void)
 {
         int fd = memfd_create("rig-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-        if (fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
+        if (fd >= 0 &&
+                fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
                 int r = -errno;
 
                 rig_close(fd);
@@ -626,7 +639,9 @@ int rig_request_buffer_export(struct rig_client *client, const struct rig_msg_bu
                         m->token = make_token();
                 fd = m->token;
         }
-        r = fd < 0 ? fd : m->identity.registered ? 0 : rig_identities_add(&client->core->identities, &m->identity, fd);
+        r = fd < 0                   ? fd
+            : m->identity.registered ? 0
+                                     : rig_identities_add(&client->core->identities, &m->identity, fd);
         if (r >= 0 && b->access == RIG_ACCESS_READ && fd_access(fd) != RIG_ACCESS_READ)
                 fd = r = read_only = reopen_read_only(fd);
         if (r < 0) {
@@ -647,18 +662,20 @@ int rig_request_buffer_view(struct rig_client *client, const struct rig_msg_buff
         if (!of || rig_client_check_free(client, &client->buffers, msg->buffer, "buffer") < 0)
                 return -EPROTO;
         if (rig_range_outside(msg->offset, msg->bytes, of->bytes))
-                return rig_client_break(client, -ERANGE, "a view of %llu bytes at %llu is not inside buffer %u, which has %llu",
+                return rig_client_break(client, -ERANGE,
+                        "a view of %llu bytes at %llu is not inside buffer %u, which has %llu",
                         (unsigned long long)msg->bytes, (unsigned long long)msg->offset, msg->of,
                         (unsigned long long)of->bytes);
         r = rig_client_charge_object(client, &e);
         if (r == 0) {
-                r = rig_buffer_new(client, of->device, of->memory, of->region, of->offset + msg->offset, msg->bytes, NULL,
-                        &b, &e);
+                r = rig_buffer_new(client, of->device, of->memory, of->region, of->offset + msg->offset,
+                        msg->bytes, NULL, &b, &e);
                 if (r < 0)
                         rig_client_return_object(client);
         }
         if (r < 0)
-                return rig_client_break(client, r, "no view can be made: %s", e.code ? e.text : strerror(-r));
+                return rig_client_break(
+                        client, r, "no view can be made: %s", e.code ? e.text : strerror(-r));
         b->access = of->access;
         r = enter(client, msg->buffer, b);
         if (r < 0) {

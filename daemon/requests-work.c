@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Requests about code and works: images are loaded, entries looked up and works prepared by the driver, on the slow
- * thread, once rigd has checked what it can.
+ * Requests about code and works: images are loaded, entries looked up and works prepared by the driver, on
+ * the slow thread, once rigd has checked what it can.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -38,12 +38,15 @@ static int read_image(struct load_request *l, void **ret_bytes)
 
         if (seals < 0 || !(seals & F_SEAL_WRITE) || !(seals & F_SEAL_SHRINK))
                 return rig_error_set(&l->q.error, -EPERM,
-                        "an image comes in a memfd with F_SEAL_WRITE and F_SEAL_SHRINK, and this one is not sealed");
+                        "an image comes in a memfd with F_SEAL_WRITE and F_SEAL_SHRINK, and this one is not "
+                        "sealed");
         if (fstat(l->fd, &st) < 0)
                 return -errno;
         if (l->bytes > IMAGE_BYTES_MAX || (uint64_t)st.st_size < l->bytes)
-                return rig_error_set(&l->q.error, -EINVAL, "an image of %llu bytes in a memfd of %lld: the most is %llu",
-                        (unsigned long long)l->bytes, (long long)st.st_size, (unsigned long long)IMAGE_BYTES_MAX);
+                return rig_error_set(&l->q.error, -EINVAL,
+                        "an image of %llu bytes in a memfd of %lld: the most is %llu",
+                        (unsigned long long)l->bytes, (long long)st.st_size,
+                        (unsigned long long)IMAGE_BYTES_MAX);
         bytes = malloc(l->bytes + 1);
         if (!bytes)
                 return -ENOMEM;
@@ -106,7 +109,8 @@ int rig_request_image_load(
                 return -EPROTO;
         fd = rig_packet_fds_take(fds, msg->fd);
         if (fd < 0)
-                return rig_client_break(client, -EBADMSG, "image-load names descriptor %u, which its packet has not", msg->fd);
+                return rig_client_break(client, -EBADMSG,
+                        "image-load names descriptor %u, which its packet has not", msg->fd);
         if (!(d->driver.facts.flags & RIG_DEVICE_LOADS_IMAGES)) {
                 rig_error_set(&e, -EOPNOTSUPP, "%s loads no images", rig_device_describe(d));
                 return refuse(client, msg->serial, -EOPNOTSUPP, &e);

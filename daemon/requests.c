@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * What a client may say besides runs: the dispatch, and the requests that are answered on the spot. Those about
- * memory are in requests-memory.c, about code and works in requests-work.c, about waiting in waits.c.
+ * What a client may say besides runs: the dispatch, and the requests that are answered on the spot. Those
+ * about memory are in requests-memory.c, about code and works in requests-work.c, about waiting in waits.c.
  *
- * A message that names what is not the client's ends the connection: the library never sends one. What can honestly
- * fail (no memory, no such adapter, over a limit) is answered with `failed`, and changed nothing.
+ * A message that names what is not the client's ends the connection: the library never sends one. What can
+ * honestly fail (no memory, no such adapter, over a limit) is answered with `failed`, and changed nothing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +77,8 @@ struct rig_buffer *rig_client_buffer(struct rig_client *client, uint32_t id)
         return b;
 }
 
-int rig_client_check_free(struct rig_client *client, const struct rig_table *table, uint32_t id, const char *what)
+int rig_client_check_free(
+        struct rig_client *client, const struct rig_table *table, uint32_t id, const char *what)
 {
         if (!id)
                 return rig_client_break(client, -EINVAL, "%s numbers start at 1", what);
@@ -108,7 +109,8 @@ static int make_ring(struct rig_client *c, int *ret_fd)
         if (c->doorbell < 0)
                 return -errno;
         /* Edge-triggered, and never read: the client could make a read block. */
-        r = sd_event_add_io(c->core->event, &c->doorbell_source, c->doorbell, EPOLLIN | EPOLLET, doorbell, c);
+        r = sd_event_add_io(
+                c->core->event, &c->doorbell_source, c->doorbell, EPOLLIN | EPOLLET, doorbell, c);
         if (r < 0)
                 return r;
         sd_event_source_set_description(c->doorbell_source, "doorbell");
@@ -128,8 +130,9 @@ static int take_hello(struct rig_client *c, const struct rig_msg_hello *msg)
         if (c->state != RIG_CLIENT_GREETING)
                 return rig_client_break(c, -EPROTO, "a second hello");
         if (msg->version != RIG_PROTOCOL_VERSION)
-                return rig_client_break(c, -EPROTONOSUPPORT, "the library speaks version %u of the protocol, and this rigd %d",
-                        msg->version, RIG_PROTOCOL_VERSION);
+                return rig_client_break(c, -EPROTONOSUPPORT,
+                        "the library speaks version %u of the protocol, and this rigd %d", msg->version,
+                        RIG_PROTOCOL_VERSION);
         m.features = msg->features & (RIG_FEATURE_WORDS | RIG_FEATURE_RING);
         if (!(m.features & RIG_FEATURE_WORDS))
                 m.features = 0; /* a ring needs words */
@@ -167,7 +170,7 @@ static int take_adapter_list(struct rig_client *c, const struct rig_msg_adapter_
 {
         uint32_t left = msg->index;
 
-        rig_list_for_each(l, &c->core->adapters) {
+        rig_list_for_each (l, &c->core->adapters) {
                 struct rig_adapter *a = rig_list_entry(l, struct rig_adapter, link);
                 const char *unavailable = a->state == RIG_ADAPTER_READY ? a->driver.unavailable : a->reason;
                 struct rig_msg_adapter_done m = {.serial = msg->serial};
@@ -184,7 +187,8 @@ static int take_adapter_list(struct rig_client *c, const struct rig_msg_adapter_
                 rig_client_send(c, RIG_MSG_ADAPTER_DONE, &m, NULL, 0);
                 return RIG_TAKEN;
         }
-        rig_client_failed(c, msg->serial, &(struct rig_error){.code = -ENOENT, .text = "there is no further adapter"});
+        rig_client_failed(
+                c, msg->serial, &(struct rig_error){.code = -ENOENT, .text = "there is no further adapter"});
         return RIG_TAKEN;
 }
 
@@ -351,9 +355,9 @@ static int take_device_close(struct rig_client *c, uint32_t id)
 static bool request_follows(enum rig_msg_type type, const union rig_msg *msg, uint64_t *ret)
 {
         switch (type) {
-#define FOLLOWS(TYPE, member) \
-        case TYPE: \
-                *ret = msg->member.follows; \
+#define FOLLOWS(TYPE, member)                                                                               \
+        case TYPE:                                                                                          \
+                *ret = msg->member.follows;                                                                 \
                 return msg->member.has_follows
                 FOLLOWS(RIG_MSG_SYNC, sync);
                 FOLLOWS(RIG_MSG_ADAPTER_LIST, adapter_list);
@@ -375,7 +379,8 @@ static bool request_follows(enum rig_msg_type type, const union rig_msg *msg, ui
         }
 }
 
-static int take_ordered(struct rig_client *c, enum rig_msg_type type, const union rig_msg *msg, bool on_socket)
+static int take_ordered(
+        struct rig_client *c, enum rig_msg_type type, const union rig_msg *msg, bool on_socket)
 {
         if (on_socket && c->ring)
                 return rig_client_break(c, -EPROTO, "%s came on the socket: it belongs on the ring",
@@ -434,7 +439,8 @@ static int take_request(
         }
 }
 
-int rig_client_request(struct rig_client *client, enum rig_msg_type type, union rig_msg *msg, struct rig_packet_fds *fds)
+int rig_client_request(
+        struct rig_client *client, enum rig_msg_type type, union rig_msg *msg, struct rig_packet_fds *fds)
 {
         struct rig_client *c = client;
         enum rig_msg_class class = rig_msg_class(type);
@@ -454,8 +460,10 @@ int rig_client_request(struct rig_client *client, enum rig_msg_type type, union 
                 uint64_t tail = atomic_load_explicit(&c->ring->tail, memory_order_acquire);
 
                 if (follows > tail)
-                        return rig_client_break(c, -EPROTO, "%s follows byte %llu of a ring published up to %llu",
-                                rig_msg_type_to_string(type), (unsigned long long)follows, (unsigned long long)tail);
+                        return rig_client_break(c, -EPROTO,
+                                "%s follows byte %llu of a ring published up to %llu",
+                                rig_msg_type_to_string(type), (unsigned long long)follows,
+                                (unsigned long long)tail);
                 return RIG_LEFT; /* the ring comes first */
         }
         return take_request(c, type, msg, fds);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Accepting a run: the hot path. The work was checked when it was prepared; what a run adds is which buffers fill
- * the open slots, so that is what is checked here, and with it the run goes to its timeline. No lock, no allocation
- * in the steady state, no system call.
+ * Accepting a run: the hot path. The work was checked when it was prepared; what a run adds is which buffers
+ * fill the open slots, so that is what is checked here, and with it the run goes to its timeline. No lock,
+ * no allocation in the steady state, no system call.
  *
- * The library checks the same before it sends, so whatever is wrong here is a protocol error and ends the connection;
- * nothing was changed by then.
+ * The library checks the same before it sends, so whatever is wrong here is a protocol error and ends the
+ * connection; nothing was changed by then.
  */
 #include "daemon/client.h"
 #include "daemon/work.h"
@@ -25,8 +25,8 @@ static int take_buffers(
         const struct rig_work *w = t->work;
 
         if (rig_unlikely(msg->n_buffers != w->n_open))
-                return rig_error_set(e, -EINVAL, "a run of work %u has %u buffers for %u open slots", msg->work,
-                        msg->n_buffers, w->n_open);
+                return rig_error_set(e, -EINVAL, "a run of work %u has %u buffers for %u open slots",
+                        msg->work, msg->n_buffers, w->n_open);
         if (w->n_open < w->driver.n_slots)
                 for (uint32_t i = 0; i < w->driver.n_slots; i++)
                         t->buffers[i] = w->bound[i];
@@ -36,11 +36,12 @@ static int take_buffers(
                 int r;
 
                 if (rig_unlikely(!b))
-                        return rig_error_set(e, -ENOENT, "a run of work %u names buffer %u, which there is not",
-                                msg->work, msg->buffers[i]);
+                        return rig_error_set(e, -ENOENT,
+                                "a run of work %u names buffer %u, which there is not", msg->work,
+                                msg->buffers[i]);
                 t->buffers[slot] = b;
                 if (rig_likely(b->device == w->device && b->bytes >= w->least[slot] &&
-                            !(w->driver.access[slot] & ~b->access)))
+                               !(w->driver.access[slot] & ~b->access)))
                         continue;
                 r = rig_work_check_slot(w, slot, b, e);
                 if (r < 0)
@@ -59,8 +60,9 @@ static int check_pairs(const struct taken *t, struct rig_error *e)
                 uint64_t from = t->buffers[part->src.slot]->bytes - part->src.offset;
 
                 if (rig_unlikely(to != from))
-                        return rig_error_set(e, -ERANGE, "part %u of work %u copies all of %llu bytes to %llu", p,
-                                t->work->id, (unsigned long long)from, (unsigned long long)to);
+                        return rig_error_set(e, -ERANGE,
+                                "part %u of work %u copies all of %llu bytes to %llu", p, t->work->id,
+                                (unsigned long long)from, (unsigned long long)to);
         }
         return 0;
 }
@@ -79,7 +81,8 @@ static void collect_uses(struct taken *t)
         }
 }
 
-static int take_points(struct rig_client *c, const struct rig_msg_run *msg, struct rig_point *points, struct rig_error *e)
+static int take_points(
+        struct rig_client *c, const struct rig_msg_run *msg, struct rig_point *points, struct rig_error *e)
 {
         for (uint32_t i = 0; i < msg->n_points; i++) {
                 struct rig_device *d = rig_table_get(&c->devices, msg->points[i].device_id);
@@ -88,7 +91,8 @@ static int take_points(struct rig_client *c, const struct rig_msg_run *msg, stru
                         return rig_error_set(e, -ENOENT, "a run follows device %u, which there is not",
                                 msg->points[i].device_id);
                 if (msg->points[i].value > d->timeline->submitted)
-                        return rig_error_set(e, -EINVAL, "a run follows value %llu of device %u, which gave %llu so far",
+                        return rig_error_set(e, -EINVAL,
+                                "a run follows value %llu of device %u, which gave %llu so far",
                                 (unsigned long long)msg->points[i].value, d->id,
                                 (unsigned long long)d->timeline->submitted);
                 points[i] = (struct rig_point){.timeline = d->timeline, .value = msg->points[i].value};
@@ -128,7 +132,8 @@ static int accept_run(struct rig_client *c, struct rig_work *w, const struct tak
         for (uint32_t i = 0; i < w->driver.n_slots; i++) {
                 const struct rig_buffer *b = t->buffers[i];
 
-                load->slots[i] = (struct rig_filled){.region = b->region, .offset = b->offset, .bytes = b->bytes};
+                load->slots[i] =
+                        (struct rig_filled){.region = b->region, .offset = b->offset, .bytes = b->bytes};
         }
         return 0;
 }
@@ -165,7 +170,8 @@ int rig_client_run(struct rig_client *client, const struct rig_msg_run *msg)
                 return RIG_LEFT;
         r = accept_run(client, w, &t, points, msg->n_points);
         if (rig_unlikely(r < 0))
-                return rig_client_break(client, r, "no memory for another run: this connection has %llu in flight",
+                return rig_client_break(client, r,
+                        "no memory for another run: this connection has %llu in flight",
                         (unsigned long long)client->runs);
         return RIG_TAKEN;
 }

@@ -2,8 +2,8 @@
 /*
  * write(2) to an eventfd blocks where its counter is full, and whether it does is a flag that the client can
  * change at any moment, since the open file is the client's too. The kernel itself signals eventfds without
- * blocking: an asynchronous read with IOCB_FLAG_RESFD does so when it completes (io_submit(2)). So each signal is
- * one read of one byte of /dev/zero, complete when the call returns.
+ * blocking: an asynchronous read with IOCB_FLAG_RESFD does so when it completes (io_submit(2)). So each
+ * signal is one read of one byte of /dev/zero, complete when the call returns.
  */
 #include "daemon/signals.h"
 

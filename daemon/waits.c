@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Waits of a client's that rigd keeps: for a buffer (O6), for a value to be told in an event, for a value to signal
- * an eventfd. Each is a watch in the order, and ends with its client.
+ * Waits of a client's that rigd keeps: for a buffer (O6), for a value to be told in an event, for a value to
+ * signal an eventfd. Each is a watch in the order, and ends with its client.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 #define WAITS_MAX 4096u /* of one client at once */
 
 struct rig_wait_request {
-        struct rig_list link;       /* in client->waits */
-        struct rig_client *client;  /* referenced */
+        struct rig_list link;      /* in client->waits */
+        struct rig_client *client; /* referenced */
         struct rig_watch watch;
-        struct rig_buffer *buffer;  /* of a wait for a buffer: referenced, and with it the memory */
-        struct rig_device *device;  /* of a wait for a value: referenced */
+        struct rig_buffer *buffer; /* of a wait for a buffer: referenced, and with it the memory */
+        struct rig_device *device; /* of a wait for a value: referenced */
         uint64_t value;
         uint32_t serial;
-        int fd;                     /* the eventfd to signal, or -EBADF */
+        int fd; /* the eventfd to signal, or -EBADF */
 };
 
 static void wait_free(struct rig_wait_request *w)
@@ -40,7 +40,7 @@ static struct rig_wait_request *wait_new(struct rig_client *c, uint32_t serial)
         struct rig_wait_request *w = NULL;
         unsigned n = 0;
 
-        rig_list_for_each(l, &c->waits)
+        rig_list_for_each (l, &c->waits)
                 n++;
         if (n >= WAITS_MAX)
                 rig_error_set(&e, -EDQUOT, "%s waits for %u things already", c->name, n);
@@ -88,7 +88,8 @@ int rig_request_buffer_wait(struct rig_client *client, const struct rig_msg_buff
         if (!b)
                 return -EPROTO;
         if (!m.access)
-                return rig_client_break(client, -EINVAL, "buffer-wait has no access: 1 reads, 2 writes, 3 both");
+                return rig_client_break(
+                        client, -EINVAL, "buffer-wait has no access: 1 reads, 2 writes, 3 both");
         if (!b->memory) {
                 rig_client_done(client, m.serial);
                 return RIG_TAKEN;
@@ -99,7 +100,8 @@ int rig_request_buffer_wait(struct rig_client *client, const struct rig_msg_buff
         if (!w)
                 return RIG_TAKEN;
         w->buffer = rig_buffer_ref(b);
-        if (rig_watch_access(&w->watch, &client->core->order, &b->memory->stamps, m.access, buffer_waited, w) < 0) {
+        if (rig_watch_access(
+                    &w->watch, &client->core->order, &b->memory->stamps, m.access, buffer_waited, w) < 0) {
                 rig_client_failed(client, m.serial, &(struct rig_error){.code = -ENOMEM});
                 wait_free(w);
         }
@@ -119,7 +121,8 @@ static void value_reached(struct rig_watch *watch, struct rig_timeline *culprit)
 }
 
 /* Starts a wait for a value; the caller has checked it. */
-static int wait_for_value(struct rig_client *c, uint32_t serial, struct rig_device *d, uint64_t value, int fd)
+static int wait_for_value(
+        struct rig_client *c, uint32_t serial, struct rig_device *d, uint64_t value, int fd)
 {
         struct rig_wait_request *w = wait_new(c, serial);
 
@@ -138,7 +141,8 @@ static int wait_for_value(struct rig_client *c, uint32_t serial, struct rig_devi
 static int check_value(struct rig_client *c, const struct rig_device *d, uint64_t value)
 {
         if (value > d->timeline->submitted)
-                return rig_client_break(c, -EINVAL, "a wait for value %llu of device %u, which gave %llu so far",
+                return rig_client_break(c, -EINVAL,
+                        "a wait for value %llu of device %u, which gave %llu so far",
                         (unsigned long long)value, d->id, (unsigned long long)d->timeline->submitted);
         return 0;
 }
@@ -163,8 +167,8 @@ int rig_request_notify_eventfd(
                 return -EPROTO;
         fd = rig_packet_fds_take(fds, msg->fd);
         if (fd < 0)
-                return rig_client_break(client, -EBADMSG, "notify-eventfd names descriptor %u, which its packet has not",
-                        msg->fd);
+                return rig_client_break(client, -EBADMSG,
+                        "notify-eventfd names descriptor %u, which its packet has not", msg->fd);
         if (rig_signals_check(fd) < 0) {
                 rig_close(fd);
                 rig_error_set(&e, -EBADF, "the descriptor is no eventfd");

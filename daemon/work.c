@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Works and images (daemon/work.h). A work is checked here once, with all that does not change from run to run, so
- * that accepting a run costs a comparison or two for each slot.
+ * Works and images (daemon/work.h). A work is checked here once, with all that does not change from run to
+ * run, so that accepting a run costs a comparison or two for each slot.
  */
 #include "daemon/work.h"
 
@@ -14,7 +14,7 @@
 
 struct work_job {
         struct rig_slow_job job;
-        struct rig_work *work;   /* or */
+        struct rig_work *work; /* or */
         struct rig_image *image;
 };
 
@@ -25,7 +25,8 @@ static void defer(struct rig_device *d, struct rig_work *work, struct rig_image 
         struct work_job *j = calloc(1, sizeof(*j));
 
         if (!j) {
-                rig_log(LOG_ERR, "%s: no memory to release a work or an image: it stays", rig_device_describe(d));
+                rig_log(LOG_ERR, "%s: no memory to release a work or an image: it stays",
+                        rig_device_describe(d));
                 return;
         }
         j->work = work;
@@ -139,21 +140,24 @@ struct rig_work *rig_work_unref(struct rig_work *work)
         return NULL;
 }
 
-int rig_work_check_slot(const struct rig_work *work, uint32_t slot, const struct rig_buffer *buffer, struct rig_error *e)
+int rig_work_check_slot(
+        const struct rig_work *work, uint32_t slot, const struct rig_buffer *buffer, struct rig_error *e)
 {
         uint32_t access = work->driver.access[slot];
 
         if (rig_unlikely(buffer->bytes < work->least[slot]))
-                return rig_error_set(e, -ERANGE, "slot %u of work %u needs %llu bytes, and buffer %u has %llu", slot,
-                        work->id, (unsigned long long)work->least[slot], buffer->id,
+                return rig_error_set(e, -ERANGE,
+                        "slot %u of work %u needs %llu bytes, and buffer %u has %llu", slot, work->id,
+                        (unsigned long long)work->least[slot], buffer->id,
                         (unsigned long long)buffer->bytes);
         if (rig_unlikely(access & ~buffer->access))
-                return rig_error_set(e, -EACCES, "slot %u of work %u %s buffer %u, whose memory is only %s", slot,
-                        work->id, access & RIG_ACCESS_WRITE & ~buffer->access ? "writes" : "reads", buffer->id,
-                        buffer->access & RIG_ACCESS_READ ? "read" : "written");
+                return rig_error_set(e, -EACCES, "slot %u of work %u %s buffer %u, whose memory is only %s",
+                        slot, work->id, access & RIG_ACCESS_WRITE & ~buffer->access ? "writes" : "reads",
+                        buffer->id, buffer->access & RIG_ACCESS_READ ? "read" : "written");
         if (rig_unlikely(!rig_buffer_reached_by(buffer, work->device)))
                 return rig_error_set(e, -EXDEV,
-                        "work %u is on device %u, which does not reach buffer %u on device %u: borrow it there",
+                        "work %u is on device %u, which does not reach buffer %u on device %u: borrow it "
+                        "there",
                         work->id, work->device->id, buffer->id, buffer->device->id);
         return 0;
 }
@@ -166,15 +170,16 @@ static int bind_slots(struct rig_work *w, const struct rig_msg_work_new *msg, st
 
                 w->driver.access[i] = msg->slots[i].access;
                 if (!msg->slots[i].access)
-                        return rig_error_set(e, -EINVAL, "slot %u has no access: 1 reads, 2 writes, 3 both", i);
+                        return rig_error_set(
+                                e, -EINVAL, "slot %u has no access: 1 reads, 2 writes, 3 both", i);
                 if (!msg->slots[i].has_buffer) {
                         w->open[w->n_open++] = (uint8_t)i;
                         continue;
                 }
                 b = rig_table_get(&w->client->buffers, msg->slots[i].buffer);
                 if (!b)
-                        return rig_error_set(e, -ENOENT, "slot %u is bound to buffer %u, which there is not", i,
-                                msg->slots[i].buffer);
+                        return rig_error_set(e, -ENOENT, "slot %u is bound to buffer %u, which there is not",
+                                i, msg->slots[i].buffer);
                 w->bound[i] = rig_buffer_ref(b);
         }
         return 0;
@@ -187,7 +192,8 @@ static int check_operand(struct rig_work *w, uint32_t part, const struct rig_msg
         uint64_t end = o->offset;
 
         if (o->slot >= w->driver.n_slots)
-                return rig_error_set(e, -EINVAL, "part %u names slot %u of %u", part, o->slot, w->driver.n_slots);
+                return rig_error_set(
+                        e, -EINVAL, "part %u names slot %u of %u", part, o->slot, w->driver.n_slots);
         if (access & ~w->driver.access[o->slot])
                 return rig_error_set(e, -EACCES, "part %u %s slot %u, which does not declare it", part,
                         access & RIG_ACCESS_WRITE ? "writes" : "reads", o->slot);
@@ -209,8 +215,9 @@ static int check_launch(struct rig_work *w, uint32_t index, const struct rig_msg
                 struct rig_image *i = rig_table_get(&w->client->images, m->image);
 
                 if (!i || i->device != w->device)
-                        return rig_error_set(e, -ENOENT, "part %u launches image %u, which device %u does not have",
-                                index, m->image, w->device->id);
+                        return rig_error_set(e, -ENOENT,
+                                "part %u launches image %u, which device %u does not have", index, m->image,
+                                w->device->id);
                 w->images[index] = rig_image_ref(i);
                 p->image = &i->driver;
         } else if (!(w->device->driver.facts.flags & RIG_DEVICE_CLIENT_CODE)) {
@@ -220,8 +227,10 @@ static int check_launch(struct rig_work *w, uint32_t index, const struct rig_msg
                 if (m->patches[i].slot >= w->driver.n_slots ||
                         rig_range_outside(m->patches[i].at, sizeof(uint64_t), m->params.bytes))
                         return rig_error_set(e, -EINVAL,
-                                "patch %u of part %u is slot %u at byte %u: there are %u slots and %zu bytes", i, index,
-                                m->patches[i].slot, m->patches[i].at, w->driver.n_slots, m->params.bytes);
+                                "patch %u of part %u is slot %u at byte %u: there are %u slots and %zu "
+                                "bytes",
+                                i, index, m->patches[i].slot, m->patches[i].at, w->driver.n_slots,
+                                m->params.bytes);
         p->params = malloc(m->params.bytes + 1);
         p->patches = calloc(m->n_patches + 1, sizeof(*p->patches));
         if (!p->params || !p->patches)
@@ -241,7 +250,9 @@ static int check_launch(struct rig_work *w, uint32_t index, const struct rig_msg
 static int check_part(struct rig_work *w, uint32_t index, const struct rig_msg_part *m, struct rig_error *e)
 {
         static const uint32_t runs[RIG_PART_KIND_MAX] = {[RIG_PART_COPY] = RIG_RUNS_COPY,
-                [RIG_PART_FILL] = RIG_RUNS_FILL, [RIG_PART_LAUNCH] = RIG_RUNS_LAUNCH, [RIG_PART_SYNC] = RIG_RUNS_SYNC};
+                [RIG_PART_FILL] = RIG_RUNS_FILL,
+                [RIG_PART_LAUNCH] = RIG_RUNS_LAUNCH,
+                [RIG_PART_SYNC] = RIG_RUNS_SYNC};
         const struct rig_facts *facts = &w->device->driver.facts;
         struct rig_part *p = &w->driver.parts[index];
         bool moves = m->kind != RIG_PART_LAUNCH;
@@ -250,7 +261,8 @@ static int check_part(struct rig_work *w, uint32_t index, const struct rig_msg_p
         w->driver.n_parts = index + 1;
         if (!m->kind || m->queue >= facts->n_queues || !(facts->queues[m->queue] & runs[m->kind]))
                 return rig_error_set(e, -EOPNOTSUPP, "part %u: queue %u of %s runs no %s", index, m->queue,
-                        rig_device_describe(w->device), m->kind ? rig_part_kind_to_string(m->kind) : "part of kind 0");
+                        rig_device_describe(w->device),
+                        m->kind ? rig_part_kind_to_string(m->kind) : "part of kind 0");
         if (m->after >> index)
                 return rig_error_set(e, -EINVAL, "part %u may come after earlier parts only", index);
         if (moves && !m->has_dst)
@@ -265,8 +277,9 @@ static int check_part(struct rig_work *w, uint32_t index, const struct rig_msg_p
         if (m->kind == RIG_PART_LAUNCH)
                 return check_launch(w, index, m, p, e);
         if (m->kind == RIG_PART_FILL && ((p->bytes != RIG_WHOLE && p->bytes % 4) || m->dst.offset % 4))
-                return rig_error_set(e, -EINVAL, "part %u fills with 4 bytes, and %llu bytes at %llu are not whole ones",
-                        index, (unsigned long long)p->bytes, (unsigned long long)m->dst.offset);
+                return rig_error_set(e, -EINVAL,
+                        "part %u fills with 4 bytes, and %llu bytes at %llu are not whole ones", index,
+                        (unsigned long long)p->bytes, (unsigned long long)m->dst.offset);
         r = check_operand(w, index, &m->dst, m->kind == RIG_PART_SYNC ? 0 : p->bytes,
                 m->kind == RIG_PART_SYNC ? 0 : RIG_ACCESS_WRITE, &p->dst, e);
         if (r == 0 && m->kind == RIG_PART_COPY) {

@@ -13,8 +13,8 @@
  *
  * Sleeping. Each side says that it sleeps before it looks a last time, and looks whether the other sleeps
  * after it has published (both sequentially consistent: one of the two sees the other). rigd sleeps in epoll
- * and is woken by the doorbell, an eventfd that it watches edge-triggered and never reads; a client sleeps in
- * a futex on the low half of the word it waits for.
+ * and is woken by the doorbell, an eventfd that it watches edge-triggered and never reads; a client sleeps
+ * in a futex on the low half of the word it waits for.
  */
 #ifndef RIG_SHARED_H
 #define RIG_SHARED_H
@@ -26,14 +26,14 @@
 
 #define RIG_PROTOCOL_VERSION 1
 
-#define RIG_FEATURE_WORDS    (1u << 0)
-#define RIG_FEATURE_RING     (1u << 1)
+#define RIG_FEATURE_WORDS (1u << 0)
+#define RIG_FEATURE_RING  (1u << 1)
 
-#define RIG_WORDS_BYTES      4096u
-#define RIG_RING_BYTES       65536u              /* of messages; a power of two and whole pages */
-#define RIG_RING_FILE_BYTES  (4096u + RIG_RING_BYTES) /* the page of `struct rig_ring`, then the messages */
+#define RIG_WORDS_BYTES     4096u
+#define RIG_RING_BYTES      65536u                   /* of messages; a power of two and whole pages */
+#define RIG_RING_FILE_BYTES (4096u + RIG_RING_BYTES) /* the page of `struct rig_ring`, then the messages */
 
-#define RIG_WORD_LOST        (1u << 0) /* the device is lost: the reason follows on the socket */
+#define RIG_WORD_LOST (1u << 0) /* the device is lost: the reason follows on the socket */
 
 /* One device's word, a cache line. All of it is written by rigd alone. */
 struct rig_word {

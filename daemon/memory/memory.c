@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* See daemon/memory/memory.h. What is done with a region that returned is the adapter's (daemon/adapter.c). */
+/* See daemon/memory/memory.h. What is done with a region that returned is the adapter's (daemon/adapter.c).
+ */
 #include "daemon/memory/memory.h"
 
 struct rig_memory *rig_memory_new(const struct rig_region *region, enum rig_memory_kind kind, void *adapter,
@@ -46,7 +47,8 @@ void rig_memory_unref(struct rig_memory *memory, struct rig_order *order)
 void rig_memory_free(struct rig_memory *memory)
 {
         while (!rig_list_empty(&memory->holders)) {
-                struct rig_holder *h = rig_list_entry(rig_list_pop(&memory->holders), struct rig_holder, link);
+                struct rig_holder *h =
+                        rig_list_entry(rig_list_pop(&memory->holders), struct rig_holder, link);
 
                 if (h->share)
                         rig_share_return(h->share, memory->region.bytes);
@@ -59,7 +61,7 @@ void rig_memory_free(struct rig_memory *memory)
 
 struct rig_holder *rig_memory_holder(const struct rig_memory *memory, const void *client)
 {
-        rig_list_for_each(l, &memory->holders) {
+        rig_list_for_each (l, &memory->holders) {
                 struct rig_holder *h = rig_list_entry(l, struct rig_holder, link);
 
                 if (h->client == client)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The order's own loop. Everything that happens to a timeline or a watch marks it, and this loop does what is
- * then due, so that no operation calls back into whoever made it happen and none recurses: a chain of a
+ * The order's own loop. Everything that happens to a timeline or a watch marks it, and this loop does what
+ * is then due, so that no operation calls back into whoever made it happen and none recurses: a chain of a
  * million runs, each woken by the one before, is a loop here.
  */
 #include "daemon/order/order.h"

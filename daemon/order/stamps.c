@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Stamps are appended to, and tidied when they are full: a later use of the same timeline stands for an earlier
- * one, and a use that is over needs no stamp. Tidying costs as much as the uses that made it necessary, so a
- * read costs a constant on average, however many devices share the memory, and so does a write: it consumes
- * what the reads since the last write appended.
+ * Stamps are appended to, and tidied when they are full: a later use of the same timeline stands for an
+ * earlier one, and a use that is over needs no stamp. Tidying costs as much as the uses that made it
+ * necessary, so a read costs a constant on average, however many devices share the memory, and so does a
+ * write: it consumes what the reads since the last write appended.
  *
  * Once a memory is spoiled nothing is consumed any more. Every later run of it is lost, so its writes cannot
  * stand for earlier uses, and the memory must not return before all of those are over.
@@ -39,7 +39,8 @@ struct rig_timeline *rig_stamps_culprit(const struct rig_stamps *stamps)
 
 bool rig_stamps_idle(const struct rig_stamps *stamps)
 {
-        if (stamps->pinned || (stamps->write.timeline && !rig_timeline_over(stamps->write.timeline, stamps->write.value)))
+        if (stamps->pinned ||
+                (stamps->write.timeline && !rig_timeline_over(stamps->write.timeline, stamps->write.value)))
                 return false;
         for (uint32_t i = 0; i < stamps->n_uses; i++)
                 if (!rig_timeline_over(stamps->uses[i].timeline, stamps->uses[i].value))
@@ -118,7 +119,8 @@ static void consume(struct rig_stamps *stamps)
         stamps->n_uses = 0;
 }
 
-void rig_stamps_stamp(struct rig_stamps *stamps, uint32_t access, struct rig_timeline *timeline, uint64_t value)
+void rig_stamps_stamp(
+        struct rig_stamps *stamps, uint32_t access, struct rig_timeline *timeline, uint64_t value)
 {
         if (rig_unlikely(stamps->culprit != NULL) || !(access & RIG_ACCESS_WRITE)) {
                 append(stamps, timeline, value);

@@ -2,22 +2,22 @@
 /*
  * Timelines.
  *
- * The record log. Runs lie one after another in chunks of memory, oldest first, and never move: a run is added
- * at the end, handed over in the middle (`next`) and removed at the front when its value is reached. Empty chunks
- * are kept for the next ones, up to SPARES_MAX, so a device in steady state allocates nothing.
+ * The record log. Runs lie one after another in chunks of memory, oldest first, and never move: a run is
+ * added at the end, handed over in the middle (`next`) and removed at the front when its value is reached.
+ * Empty chunks are kept for the next ones, up to SPARES_MAX, so a device in steady state allocates nothing.
  *
- * Points. A run's foreign points are taken from its memory's stamps when it is accepted, the largest value of
- * each timeline, without those reached already. They are looked at when the run is at the head of the queue,
- * in turn: `next_point` ones are known to need no wait of the core's. A point that the device's queue can wait
- * for itself is left to it once it was handed over; before that its run might still be passed, and the queue
- * would wait for ever.
+ * Points. A run's foreign points are taken from its memory's stamps when it is accepted, the largest value
+ * of each timeline, without those reached already. They are looked at when the run is at the head of the
+ * queue, in turn: `next_point` ones are known to need no wait of the core's. A point that the device's queue
+ * can wait for itself is left to it once it was handed over; before that its run might still be passed, and
+ * the queue would wait for ever.
  *
- * Loss. A lost timeline keeps the runs it had handed over until its word shows them reached or its work ended,
- * and drops the others at once. What those others followed is given back to the stamps of the memory they would have
- * written, for they had stood for it.
+ * Loss. A lost timeline keeps the runs it had handed over until its word shows them reached or its work
+ * ended, and drops the others at once. What those others followed is given back to the stamps of the memory
+ * they would have written, for they had stood for it.
  *
- * A run that is passed, because its memory is spoiled, is passed at the head of its queue with every point it
- * follows reached or lost, so what it stood for in the stamps is over or was restored by the loss.
+ * A run that is passed, because its memory is spoiled, is passed at the head of its queue with every point
+ * it follows reached or lost, so what it stood for in the stamps is over or was restored by the loss.
  */
 #include "daemon/order/timeline.h"
 
@@ -102,7 +102,8 @@ struct rig_timeline *rig_timeline_unref(struct rig_timeline *timeline)
         rig_list_remove(&t->due);
         rig_list_remove(&t->all);
         for (struct rig_run_chunk *c = t->oldest; c; c = c->newer)
-                for (size_t at = c->begin; at < c->end; at += ((struct rig_run *)(void *)(c->data + at))->bytes)
+                for (size_t at = c->begin; at < c->end;
+                        at += ((struct rig_run *)(void *)(c->data + at))->bytes)
                         drop_points((struct rig_run *)(void *)(c->data + at));
         free_chunks(t->oldest);
         free_chunks(t->spare);
@@ -218,8 +219,8 @@ static void collect(struct rig_timeline *t, struct rig_run *run, const struct ri
         run->points[run->n_points++] = (struct rig_point){rig_timeline_ref(of), point->value};
 }
 
-static void collect_all(struct rig_timeline *t, struct rig_run *run, const struct rig_use *uses, unsigned n_uses,
-        const struct rig_point *points, unsigned n_points)
+static void collect_all(struct rig_timeline *t, struct rig_run *run, const struct rig_use *uses,
+        unsigned n_uses, const struct rig_point *points, unsigned n_points)
 {
         for (unsigned i = 0; i < n_uses; i++) {
                 const struct rig_stamps *s = uses[i].stamps;
@@ -241,8 +242,8 @@ static void collect_all(struct rig_timeline *t, struct rig_run *run, const struc
 }
 
 /* What a run that is lost leaves behind in its memory; `reads` too where its work may still be running. */
-static void spoil_uses(const struct rig_use *uses, unsigned n_uses, uint64_t seq, struct rig_timeline *culprit,
-        bool reads)
+static void spoil_uses(
+        const struct rig_use *uses, unsigned n_uses, uint64_t seq, struct rig_timeline *culprit, bool reads)
 {
         for (unsigned i = 0; i < n_uses; i++)
                 if (reads || uses[i].access & RIG_ACCESS_WRITE)
@@ -250,8 +251,8 @@ static void spoil_uses(const struct rig_use *uses, unsigned n_uses, uint64_t seq
 }
 
 /* Bytes of the record, with as many points as its memory can give it. */
-static size_t record_bytes(
-        const struct rig_use *uses, unsigned n_uses, unsigned n_points, size_t payload_bytes, unsigned *ret_points)
+static size_t record_bytes(const struct rig_use *uses, unsigned n_uses, unsigned n_points,
+        size_t payload_bytes, unsigned *ret_points)
 {
         size_t points = n_points;
 
@@ -259,7 +260,7 @@ static size_t record_bytes(
                 points += 1 + (uses[i].access & RIG_ACCESS_WRITE ? uses[i].stamps->n_uses : 0);
         *ret_points = (unsigned)points;
         return rig_round_up(sizeof(struct rig_run) + n_uses * sizeof(struct rig_use) +
-                        points * sizeof(struct rig_point) + payload_bytes,
+                                    points * sizeof(struct rig_point) + payload_bytes,
                 16);
 }
 
@@ -316,8 +317,8 @@ static bool queue_waits_for(struct rig_timeline *t, const struct rig_timeline *p
 }
 
 /*
- * Whether the head needs no wait of the core's any more; else it waits now. Nothing is left to the queue for a
- * run that is lost: it never gets there.
+ * Whether the head needs no wait of the core's any more; else it waits now. Nothing is left to the queue for
+ * a run that is lost: it never gets there.
  */
 static bool head_ready(struct rig_timeline *t, struct rig_run *run, bool is_lost)
 {
@@ -439,9 +440,9 @@ void rig_timeline_schedule(struct rig_timeline *timeline)
 /*
  * Raises `reached` to `value`, and over the passed runs that come next.
  *
- * What a completed run waited for in its queue is complete too, even where the other device's word was not looked
- * at yet: it is reached first, so that whatever stands for earlier work in the stamps is never reached before it.
- * This goes as deep as queues wait for each other, and into each timeline once.
+ * What a completed run waited for in its queue is complete too, even where the other device's word was not
+ * looked at yet: it is reached first, so that whatever stands for earlier work in the stamps is never
+ * reached before it. This goes as deep as queues wait for each other, and into each timeline once.
  */
 static void settle(struct rig_timeline *t, uint64_t value)
 {
@@ -481,12 +482,14 @@ bool rig_timeline_over(const struct rig_timeline *timeline, uint64_t value)
 
 /* ---------------------------------------------------------------- loss */
 
-/* Work that the run followed, or still follows in its queue, is given back to the memory that it stood for. */
+/* Work that the run followed, or still follows in its queue, is given back to the memory that it stood for.
+ */
 static void restore_followed(const struct rig_run *run)
 {
         for (unsigned i = 0; i < run->n_uses; i++)
                 for (unsigned j = 0; run->uses[i].access & RIG_ACCESS_WRITE && j < run->n_implicit; j++)
-                        rig_stamps_restore(run->uses[i].stamps, run->points[j].timeline, run->points[j].value);
+                        rig_stamps_restore(
+                                run->uses[i].stamps, run->points[j].timeline, run->points[j].value);
 }
 
 /* The runs handed over and not reached: their memory is spoiled, and they may still use it. */
@@ -552,7 +555,7 @@ static void drop_handed(struct rig_timeline *t)
 /* Marks the timelines whose queue waits for values of `t` that will never be. */
 static void mark_stuck(struct rig_timeline *t)
 {
-        rig_list_for_each(l, &t->order->timelines) {
+        rig_list_for_each (l, &t->order->timelines) {
                 struct rig_timeline *u = rig_list_entry(l, struct rig_timeline, all);
 
                 if (u->lost || u->stuck_on)

@@ -26,7 +26,7 @@ struct rig_use {
 struct rig_run {
         uint64_t value;
         uint64_t seq;
-        uint32_t bytes;      /* of the record, with what follows */
+        uint32_t bytes; /* of the record, with what follows */
         uint16_t n_uses;
         uint16_t n_points;   /* foreign points it follows: those of its memory, then the extra ones */
         uint16_t n_implicit; /* of its memory */
@@ -35,12 +35,13 @@ struct rig_run {
         bool lost;           /* passed without being handed over */
         struct rig_use *uses;
         struct rig_point *points;
-        void *payload;       /* the daemon's, `payload_bytes` as accepted, aligned to 8 */
+        void *payload; /* the daemon's, `payload_bytes` as accepted, aligned to 8 */
 };
 
 /* What a timeline asks of whoever drives its device. Calls must not call back into the order. */
 struct rig_timeline_ops {
-        /* 1: the run fits the device now. 0: once a value of this timeline is reached. Optional: always 1. */
+        /* 1: the run fits the device now. 0: once a value of this timeline is reached. Optional: always 1.
+         */
         int (*room)(struct rig_timeline *timeline, const struct rig_run *run);
         /* Whether the device's queue itself can wait for values of `producer`; optional: never. */
         bool (*queue_waits)(struct rig_timeline *timeline, const struct rig_timeline *producer);
@@ -56,13 +57,14 @@ struct rig_timeline_ops {
         /* The run is lost, because `culprit` is; its value is passed in its turn. */
         void (*run_lost)(struct rig_timeline *timeline, struct rig_run *run, struct rig_timeline *culprit);
         /*
-         * The run's record goes: its value was reached or passed, or its timeline is lost and it never ran, or
-         * lost and ended.
+         * The run's record goes: its value was reached or passed, or its timeline is lost and it never ran,
+         * or lost and ended.
          */
         void (*run_over)(struct rig_timeline *timeline, struct rig_run *run);
         /* `reached` moved, once for any number of values. Optional. */
         void (*advanced)(struct rig_timeline *timeline);
-        /* hand_over failed with `error`: called from rig_order_run() once it is safe to lose the timeline. */
+        /* hand_over failed with `error`: called from rig_order_run() once it is safe to lose the timeline.
+         */
         void (*failed)(struct rig_timeline *timeline, int error);
         /* A producer this timeline's queue waits for is lost, and so must this timeline be. As `failed`. */
         void (*stuck)(struct rig_timeline *timeline, struct rig_timeline *producer);
@@ -79,11 +81,11 @@ struct rig_timeline {
         uint64_t reached;   /* the last reached */
         uint64_t last_lost; /* the last value whose run was passed without being handed over */
 
-        bool lost;          /* no run is handed over any more */
-        bool ended;         /* lost, and no work of it runs any more */
-        bool committed;     /* nothing was handed over since the last commit */
+        bool lost;                     /* no run is handed over any more */
+        bool ended;                    /* lost, and no work of it runs any more */
+        bool committed;                /* nothing was handed over since the last commit */
         struct rig_timeline *stuck_on; /* a lost producer its queue waits for; referenced */
-        int error;          /* hand_over's, until told */
+        int error;                     /* hand_over's, until told */
 
         /* the record log: oldest chunk first */
         struct rig_run_chunk *oldest, *newest;
@@ -92,11 +94,11 @@ struct rig_timeline {
         struct rig_run_chunk *next_chunk;
         struct rig_run *next; /* the first run not handed over, or NULL */
 
-        struct rig_waiter head;          /* the wait of `next` for a foreign point */
-        struct rig_waiters on_reached;   /* who waits for values of this timeline */
-        struct rig_waiters on_handed;    /* who waits for them to be handed over */
-        struct rig_list due;             /* in order->due */
-        struct rig_list all;             /* in order->timelines */
+        struct rig_waiter head;        /* the wait of `next` for a foreign point */
+        struct rig_waiters on_reached; /* who waits for values of this timeline */
+        struct rig_waiters on_handed;  /* who waits for them to be handed over */
+        struct rig_list due;           /* in order->due */
+        struct rig_list all;           /* in order->timelines */
 
         uint64_t mark_epoch; /* dedup of points while a run is accepted */
         uint32_t mark;
@@ -136,8 +138,8 @@ int rig_timeline_accept(struct rig_timeline *timeline, const struct rig_use *use
 /**
  * rig_timeline_reach() - the device completed every run handed over up to `value`
  *
- * Runs that were passed and come next are reached with it, and so is what its queue waited for. Still called on a lost timeline whose word moves;
- * ignored once its work ended.
+ * Runs that were passed and come next are reached with it, and so is what its queue waited for. Still called
+ * on a lost timeline whose word moves; ignored once its work ended.
  */
 void rig_timeline_reach(struct rig_timeline *timeline, uint64_t value);
 
@@ -155,8 +157,8 @@ bool rig_timeline_over(const struct rig_timeline *timeline, uint64_t value);
 
 /*
  * Hangs (L4). Work stands still while a value was handed over, is not reached, and waits in its queue for no
- * foreign point. True once it has, at every call since `bound_usec` before `now_usec`: so a call every so often
- * makes it late by that much, and it is never early.
+ * foreign point. True once it has, at every call since `bound_usec` before `now_usec`: so a call every so
+ * often makes it late by that much, and it is never early.
  */
 bool rig_timeline_hangs(struct rig_timeline *timeline, uint64_t now_usec, uint64_t bound_usec);
 

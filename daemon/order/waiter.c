@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A pairing heap (Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap: a new form of self-adjusting heap",
- * 1986), with its nodes in the waiters. Children of a node are a list through `next`; `prev` is the node before
- * in that list, or the parent for its first.
+ * A pairing heap (Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap: a new form of self-adjusting
+ * heap", 1986), with its nodes in the waiters. Children of a node are a list through `next`; `prev` is the
+ * node before in that list, or the parent for its first.
  */
 #include "daemon/order/waiter.h"
 

@@ -112,7 +112,8 @@ static bool passed(const struct rig_watch *watch, const struct rig_point *point)
 {
         const struct rig_timeline *t = point->timeline;
 
-        return watch->until_over ? rig_timeline_over(t, point->value) : point->value <= t->reached || t->lost;
+        return watch->until_over ? rig_timeline_over(t, point->value)
+                                 : point->value <= t->reached || t->lost;
 }
 
 static struct rig_timeline *verdict(const struct rig_watch *watch)
@@ -148,9 +149,9 @@ void rig_watch_advance(struct rig_watch *watch)
 
                 if (!passed(watch, point)) {
                         rig_waiters_add(&point->timeline->on_reached, &watch->waiter,
-                                watch->until_over && point->timeline->lost ?
-                                        RIG_MIN(point->value, point->timeline->handed) :
-                                        point->value);
+                                watch->until_over && point->timeline->lost
+                                        ? RIG_MIN(point->value, point->timeline->handed)
+                                        : point->value);
                         return;
                 }
                 watch->next++;

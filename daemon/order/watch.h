@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A watch: a wait for what an access of the host must follow (O6), or for a memory's uses to be over (M1), or
- * for one value. It takes its points when it starts, so work accepted later does not prolong it.
+ * A watch: a wait for what an access of the host must follow (O6), or for a memory's uses to be over (M1),
+ * or for one value. It takes its points when it starts, so work accepted later does not prolong it.
  */
 #ifndef RIG_WATCH_H
 #define RIG_WATCH_H
@@ -19,14 +19,15 @@ struct rig_watch {
         rig_watch_done done;
         void *userdata;
 
-        bool until_over;           /* loss is no end: wait until the work cannot touch the memory any more */
+        bool until_over; /* loss is no end: wait until the work cannot touch the memory any more */
         bool armed;
-        const struct rig_stamps *stamps; /* borrowed: they outlive the watch; NULL where it waits for a value */
-        uint64_t seq;              /* of the last run accepted before it */
+        const struct rig_stamps
+                *stamps; /* borrowed: they outlive the watch; NULL where it waits for a value */
+        uint64_t seq;    /* of the last run accepted before it */
         struct rig_waiter waiter;
-        struct rig_list woken;     /* in order->woken */
+        struct rig_list woken; /* in order->woken */
         unsigned n_points, next;
-        struct rig_point *points;  /* `few`, or allocated; with references */
+        struct rig_point *points; /* `few`, or allocated; with references */
         struct rig_point few[2];
 };
 
