@@ -320,6 +320,21 @@ static int queue(struct rig_client *c, const uint8_t *data, size_t bytes, const 
         return 0;
 }
 
+/*
+ * The other side is gone. What it published is still taken, whatever it has in flight: it can do nothing any
+ * more that would end its waits.
+ */
+static void other_side_gone(struct rig_client *c)
+{
+        c->end = true;
+        c->readable = true;
+        rig_client_activate(c);
+        if (c->throttled) {
+                c->throttled = false;
+                activate_stalled(c->core);
+        }
+}
+
 void rig_client_send(
         struct rig_client *client, enum rig_msg_type type, const void *msg, const int *fds, size_t n_fds)
 {
@@ -336,12 +351,16 @@ void rig_client_send(
                 r = rig_packet_send(c->fd, data, (size_t)n, fds, n_fds, RIG_PACKET_DONTWAIT);
         if (r == -EAGAIN)
                 r = queue(c, data, (size_t)n, fds, n_fds);
+        if (r == -EPIPE || r == -ECONNRESET) {
+                other_side_gone(c);
+                return;
+        }
         if (r == -EDQUOT)
                 rig_log(LOG_WARNING,
                         "%s is ended: it left %llu bytes of answers unread, and ClientQueueMax is %llu",
                         c->name, (unsigned long long)c->outbox_bytes,
                         (unsigned long long)c->core->config.client_queue_max);
-        else if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+        else if (r < 0)
                 rig_log(LOG_WARNING, "%s is ended: an answer cannot be sent: %s", c->name, strerror(-r));
         if (r < 0) {
                 /* Whoever sends may be in the middle of this client's objects: it ends from the loop. */
@@ -382,6 +401,15 @@ void rig_client_failed(struct rig_client *client, uint32_t serial, const struct 
 
 /* ---------------------------------------------------------------- in */
 
+static int take_run(struct rig_client *c, const struct rig_msg_run *run, bool on_socket, uint64_t time)
+{
+        if (rig_unlikely(on_socket && c->ring))
+                return rig_client_break(c, -EPROTO, "run came on the socket: it belongs on the ring");
+        if (run->has_time && run->time >= time)
+                return RIG_LEFT;
+        return rig_client_run(c, run);
+}
+
 /* Takes one message. Return: its bytes; 0 where it is left; -EAGAIN where they end inside it; else it was
  * wrong. */
 static ssize_t take_message(
@@ -398,9 +426,7 @@ static ssize_t take_message(
 
                 n = (ssize_t)rig_fast_run_decode(data, bytes, &run);
                 if (rig_likely(n > 0)) {
-                        if (run.has_time && run.time >= time)
-                                return 0;
-                        r = rig_client_run(c, &run);
+                        r = take_run(c, &run, fds != NULL, time);
                         return r == RIG_TAKEN ? n : r;
                 }
         }
@@ -416,6 +442,8 @@ static ssize_t take_message(
                 if (run.has_time && run.time >= time)
                         return 0;
                 r = rig_client_run(c, &run);
+        } else if (type == RIG_MSG_BUFFER_WAIT && msg->buffer_wait.time >= time) {
+                return 0; /* a wait has its place in the order as a run does (O6) */
         } else {
                 r = rig_client_request(c, type, msg, fds);
         }
@@ -484,14 +512,17 @@ static int ring_tail(struct rig_client *c, uint64_t *ret_tail)
 /* Receives the next packet. Return: 1; 0 where there is none; negative: the client ended. */
 static int receive(struct rig_client *c)
 {
-        ssize_t n = rig_packet_recv(
-                c->fd, c->held.data, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, &c->held.fds);
+        ssize_t n;
 
+        /* A reset is told once, before the packets that the other side sent before it went. */
+        while ((n = rig_packet_recv(c->fd, c->held.data, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT,
+                        &c->held.fds)) == -ECONNRESET)
+                other_side_gone(c);
         if (n == -EAGAIN) {
                 c->readable = false;
                 return 0;
         }
-        if (n == 0 || n == -ECONNRESET) {
+        if (n == 0) {
                 c->readable = false;
                 c->end = true;
                 return 0;
@@ -687,9 +718,11 @@ static int socket_event(sd_event_source *source, int fd, uint32_t events, void *
 
         if (events & EPOLLOUT)
                 flush(c);
-        if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+        if (events & (EPOLLIN | EPOLLERR)) {
                 c->readable = true;
                 rig_client_activate(c);
         }
+        if (events & EPOLLHUP)
+                other_side_gone(c);
         return 0;
 }

@@ -309,7 +309,7 @@ int rig_work_new(struct rig_client *client, struct rig_device *device, const str
                 return r;
         }
         r = bind_slots(w, msg, e);
-        for (uint32_t i = 0; i < msg->n_parts && r == 0; i++)
+        for (uint32_t i = 0; i < RIG_MIN(msg->n_parts, RIG_PROTO_PARTS_MAX) && r == 0; i++)
                 r = check_part(w, i, &msg->parts[i], e);
         for (uint32_t i = 0; i < w->driver.n_slots && r == 0; i++)
                 if (w->bound[i])
