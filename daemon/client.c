@@ -468,7 +468,9 @@ static int take_bite(struct rig_client *c, uint64_t tail, uint64_t time)
                 at += (size_t)n;
         }
         rig_core_bite_done(c->core, bite);
-        if (n == -EAGAIN && (at == 0 || bytes == tail - c->head))
+        if (n == -EAGAIN && at == 0 && bytes == RIG_BITE_BYTES)
+                n = rig_client_break(c, -EBADMSG, "a message in the ring has more than %u bytes", RIG_BITE_BYTES);
+        else if (n == -EAGAIN && bytes == tail - c->head)
                 n = rig_client_break(c, -EBADMSG, "the ring ends inside a message of %zu bytes", bytes - at);
         if (n < 0 && n != -EAGAIN)
                 return (int)n;

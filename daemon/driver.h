@@ -28,6 +28,7 @@
 #ifndef RIG_DRIVER_H
 #define RIG_DRIVER_H
 
+#include "base/access.h"
 #include "base/error.h"
 #include "base/list.h"
 
@@ -158,7 +159,7 @@ struct rig_queue_wait {
 
 struct rig_submission {
         uint64_t value;
-        const struct rig_driver_work *work; /* outlives the run */
+        const struct rig_driver_work *work; /* lives until the value completed or stop() returned */
         const struct rig_filled *slots;     /* valid during the call */
         const struct rig_queue_wait *waits; /* valid during the call */
         uint32_t n_waits;

@@ -45,6 +45,9 @@ static inline bool rig_request_heard(const struct rig_request *request)
  */
 struct rig_device *rig_client_device(struct rig_client *client, uint32_t id);
 struct rig_buffer *rig_client_buffer(struct rig_client *client, uint32_t id);
+/* Enters what was asked for under its number. A number that was asked for twice at once ends the client. */
+int rig_client_enter(
+        struct rig_client *client, struct rig_table *table, uint32_t id, void *object, const char *what);
 int rig_client_check_free(
         struct rig_client *client, const struct rig_table *table, uint32_t id, const char *what);
 

@@ -21,7 +21,7 @@
 /* Enters the buffer under the client's number and answers; the buffer's first reference is the table's. */
 static int enter(struct rig_client *c, uint32_t id, struct rig_buffer *b)
 {
-        int r = rig_table_set(&c->buffers, id, b);
+        int r = rig_client_enter(c, &c->buffers, id, b, "buffer");
 
         if (r < 0)
                 return r;

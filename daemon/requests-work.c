@@ -83,7 +83,7 @@ static void load_done(struct rig_slow_job *job)
 
         l->image->loaded = l->q.r >= 0;
         if (l->q.r >= 0 && rig_request_heard(&l->q)) {
-                l->q.r = rig_table_set(&c->images, l->q.id, rig_image_ref(l->image));
+                l->q.r = rig_client_enter(c, &c->images, l->q.id, rig_image_ref(l->image), "image");
                 if (l->q.r < 0)
                         rig_image_unref(l->image);
                 else
@@ -202,7 +202,7 @@ static void prepared(struct work_request *o)
 
         if (o->q.r >= 0 && rig_request_heard(&o->q)) {
                 o->work->prepared = true;
-                o->q.r = rig_table_set(&c->works, o->q.id, rig_work_ref(o->work));
+                o->q.r = rig_client_enter(c, &c->works, o->q.id, rig_work_ref(o->work), "work");
                 if (o->q.r < 0)
                         rig_work_unref(o->work);
                 else

@@ -87,6 +87,16 @@ int rig_client_check_free(
         return 0;
 }
 
+int rig_client_enter(
+        struct rig_client *client, struct rig_table *table, uint32_t id, void *object, const char *what)
+{
+        if (client->state == RIG_CLIENT_ENDED)
+                return -ECONNRESET;
+        if (rig_table_get(table, id))
+                return rig_client_break(client, -EEXIST, "there is a %s %u already", what, id);
+        return rig_table_set(table, id, object);
+}
+
 /* ---------------------------------------------------------------- hello */
 
 static int doorbell(sd_event_source *source, int fd, uint32_t events, void *userdata)

@@ -22,10 +22,8 @@
 #ifndef RIG_ORDER_H
 #define RIG_ORDER_H
 
+#include "base/access.h"
 #include "base/list.h"
-
-#define RIG_ACCESS_READ  1u
-#define RIG_ACCESS_WRITE 2u
 
 struct rig_order {
         uint64_t seq;              /* runs accepted so far */
@@ -33,6 +31,7 @@ struct rig_order {
         struct rig_list due;       /* timelines to schedule: their head may be able to go */
         struct rig_list woken;     /* watches whose next point was reached */
         struct rig_list timelines; /* all of them */
+        unsigned n_timelines;
 };
 
 void rig_order_init(struct rig_order *order);

@@ -65,6 +65,7 @@ struct rig_timeline *rig_timeline_new(
         t->head.wake = wake_head;
         rig_list_init(&t->due);
         rig_list_append(&order->timelines, &t->all);
+        order->n_timelines++;
         return t;
 }
 
@@ -101,6 +102,7 @@ struct rig_timeline *rig_timeline_unref(struct rig_timeline *timeline)
         rig_waiter_remove(&t->head);
         rig_list_remove(&t->due);
         rig_list_remove(&t->all);
+        t->order->n_timelines--;
         for (struct rig_run_chunk *c = t->oldest; c; c = c->newer)
                 for (size_t at = c->begin; at < c->end;
                         at += ((struct rig_run *)(void *)(c->data + at))->bytes)
@@ -250,14 +252,15 @@ static void spoil_uses(
                         rig_stamps_spoil(uses[i].stamps, seq, culprit);
 }
 
-/* Bytes of the record, with as many points as its memory can give it. */
-static size_t record_bytes(const struct rig_use *uses, unsigned n_uses, unsigned n_points,
-        size_t payload_bytes, unsigned *ret_points)
+/* Bytes of the record, with as many points as its memory can give it: one a timeline at most. */
+static size_t record_bytes(const struct rig_order *order, const struct rig_use *uses, unsigned n_uses,
+        unsigned n_points, size_t payload_bytes, unsigned *ret_points)
 {
-        size_t points = n_points;
+        size_t points = 0;
 
         for (unsigned i = 0; i < n_uses; i++)
                 points += 1 + (uses[i].access & RIG_ACCESS_WRITE ? uses[i].stamps->n_uses : 0);
+        points = RIG_MIN(points, (size_t)order->n_timelines) + n_points;
         *ret_points = (unsigned)points;
         return rig_round_up(sizeof(struct rig_run) + n_uses * sizeof(struct rig_use) +
                                     points * sizeof(struct rig_point) + payload_bytes,
@@ -275,14 +278,14 @@ int rig_timeline_accept(struct rig_timeline *timeline, const struct rig_use *use
 
         if (rig_unlikely(t->lost)) {
                 t->submitted++;
-                spoil_uses(uses, n_uses, ++t->order->seq, t, !t->ended);
+                spoil_uses(uses, n_uses, ++t->order->seq, t, false);
                 *ret_run = NULL;
                 return 0;
         }
         for (unsigned i = 0; i < n_uses; i++)
                 if (rig_stamps_reserve(uses[i].stamps) < 0)
                         return -ENOMEM;
-        bytes = record_bytes(uses, n_uses, n_points, payload_bytes, &most_points);
+        bytes = record_bytes(t->order, uses, n_uses, n_points, payload_bytes, &most_points);
         c = log_room(t, bytes);
         if (!c)
                 return -ENOMEM;

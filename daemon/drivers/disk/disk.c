@@ -44,7 +44,6 @@
 #include "base/clock.h"
 #include "daemon/drivers/drivers.h"
 #include "daemon/drivers/parts.h"
-#include "daemon/order/order.h"
 
 #define CHUNK_BYTES       (UINT64_C(1) << 20)
 #define INLINE_BYTES      65536u
