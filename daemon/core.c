@@ -24,6 +24,7 @@
 #define LOOK_USEC       20u /* between looks at the event loop while awake */
 #define ACCEPTS_MAX     64u /* connections accepted before others get their turn */
 #define CLOCK_TURNS     16u /* idle turns between looks at the clock */
+#define ACCEPT_PAUSE_USEC (UINT64_C(100) * RIG_USEC_PER_MSEC)
 #define DRAIN_USEC      (UINT64_C(5) * RIG_USEC_PER_SEC)
 #define DRAIN_LOOK_USEC (UINT64_C(10) * RIG_USEC_PER_MSEC)
 #define HANG_CHECK_USEC (UINT64_C(20) * RIG_USEC_PER_MSEC)
@@ -160,6 +161,7 @@ struct rig_core *rig_core_free(struct rig_core *core)
         while (!rig_list_empty(&core->adapters))
                 rig_adapter_free(rig_list_entry(core->adapters.next, struct rig_adapter, link));
         sd_event_source_disable_unref(core->listen_source);
+        sd_event_source_disable_unref(core->accept_timer);
         rig_close(core->listen_fd);
         sd_event_source_disable_unref(core->hang_timer);
         rig_signals_free(core->signals);
@@ -179,6 +181,40 @@ struct rig_core *rig_core_free(struct rig_core *core)
 
 /* ---------------------------------------------------------------- connections */
 
+/* Says why before it closes: an end without a word would look like a rigd that died. */
+static void turn_away(struct rig_core *core, int fd)
+{
+        struct rig_msg_broken m = {.error = EUSERS};
+        char text[RIG_ERROR_TEXT_MAX];
+        uint8_t data[RIG_ERROR_TEXT_MAX + 64];
+        ssize_t n;
+
+        snprintf(text, sizeof(text), "there are %u connections, and ClientsMax is %llu", core->n_clients,
+                (unsigned long long)core->config.clients_max);
+        rig_log(LOG_WARNING, "a connection was refused: %s", text);
+        m.text = rig_text(text, RIG_PROTO_TEXT_MAX);
+        n = rig_codec_encode(RIG_MSG_BROKEN, &m, data, sizeof(data));
+        if (n > 0)
+                (void)rig_packet_send(fd, data, (size_t)n, NULL, 0, RIG_PACKET_DONTWAIT);
+        rig_close(fd);
+}
+
+/* No descriptor is left: connections wait in the socket's queue for a while, rather than spin the loop. */
+static void pause_accepting(struct rig_core *core)
+{
+        rig_log(LOG_WARNING, "no connection is accepted for a while: %s", strerror(errno));
+        sd_event_source_set_enabled(core->listen_source, SD_EVENT_OFF);
+        sd_event_source_set_time_relative(core->accept_timer, ACCEPT_PAUSE_USEC);
+        sd_event_source_set_enabled(core->accept_timer, SD_EVENT_ONESHOT);
+}
+
+static int accept_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct rig_core *core = userdata;
+
+        return sd_event_source_set_enabled(core->listen_source, SD_EVENT_ON);
+}
+
 static int accepts(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
         struct rig_core *core = userdata;
@@ -187,17 +223,12 @@ static int accepts(sd_event_source *source, int fd, uint32_t events, void *userd
         for (unsigned i = 0; i < ACCEPTS_MAX; i++) {
                 int r, s = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
+                if (s < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+                        pause_accepting(core);
                 if (s < 0)
-                        return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED
-                                       ? 0
-                                       : (rig_log(LOG_WARNING, "a connection cannot be accepted: %s",
-                                                  strerror(errno)),
-                                                 0);
+                        break;
                 if (core->n_clients >= core->config.clients_max) {
-                        rig_log(LOG_WARNING,
-                                "a connection was refused: there are %u, and ClientsMax is %llu",
-                                core->n_clients, (unsigned long long)core->config.clients_max);
-                        rig_close(s);
+                        turn_away(core, s);
                         continue;
                 }
                 r = rig_client_new(core, s, &c);
@@ -211,6 +242,11 @@ int rig_core_listen(struct rig_core *core, int fd)
 {
         int r = sd_event_add_io(core->event, &core->listen_source, fd, EPOLLIN, accepts, core);
 
+        if (r >= 0)
+                r = sd_event_add_time_relative(core->event, &core->accept_timer, CLOCK_MONOTONIC,
+                        ACCEPT_PAUSE_USEC, RIG_USEC_PER_MSEC, accept_timer, core);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(core->accept_timer, SD_EVENT_OFF);
         if (r < 0) {
                 rig_close(fd);
                 return r;

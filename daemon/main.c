@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -235,6 +235,19 @@ static int watch_signals(struct rig_core *core, bool private)
         return r;
 }
 
+/* Buffers and files of many clients are descriptors here. */
+static void raise_descriptor_limit(void)
+{
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+                limit.rlim_cur = limit.rlim_max;
+                if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+                        rig_log(LOG_WARNING, "no more than %llu descriptors: %s",
+                                (unsigned long long)limit.rlim_cur, strerror(errno));
+        }
+}
+
 int main(int argc, char **argv)
 {
         struct arguments a = {.private_fd = -EBADF, .config = RIG_CONFIG_DEFAULTS};
@@ -245,6 +258,7 @@ int main(int argc, char **argv)
         r = parse_arguments(argc, argv, &a);
         if (r)
                 return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        raise_descriptor_limit();
         r = rig_core_new(&a.config, rig_drivers, &core, &e);
         if (r < 0) {
                 fprintf(stderr, "rigd: %s\n", e.text);

@@ -356,17 +356,22 @@ static struct rig_memory *adopted_memory(struct adopt_request *o, const struct r
                         rig_adapter_free_region(d->adapter, &o->region);
                 else
                         *ret_region = add_region(m, d, &o->region);
+                if (!*ret_region)
+                        rig_adapter_free_region(d->adapter, &o->region);
                 return *ret_region ? rig_memory_ref(m) : NULL;
         }
         m = rig_memory_new(&o->region, RIG_MEMORY_DEVICE, d->adapter, rig_adapter_memory_idle);
-        if (!m)
+        if (!m) {
+                rig_adapter_free_region(d->adapter, &o->region);
                 return NULL;
+        }
         m->shared = true;
         if (d->driver.facts.flags & RIG_DEVICE_FILES)
                 m->device = rig_device_ref(d);
         if (rig_identities_add(&core->identities, &m->identity, o->region.fd) < 0) {
                 rig_device_unref(m->device);
                 rig_memory_free(m);
+                rig_adapter_free_region(d->adapter, &o->region);
                 return NULL;
         }
         *ret_region = &m->region;
@@ -380,6 +385,18 @@ static void let_go(struct rig_memory *m, struct rig_core *core)
                 rig_adapter_memory_retires(m);
         }
         rig_memory_unref(m, &core->order);
+}
+
+/* The buffer over an adopted memory. One that turns out to be an adapter's is charged as an import is. */
+static int adopted(struct adopt_request *o, struct rig_memory *m, const struct rig_region *region)
+{
+        struct rig_account *account = NULL;
+        int r = m->charged_bytes ? rig_client_account(o->q.client, m->adapter, &account) : 0;
+
+        if (r < 0)
+                return r;
+        return make(o->q.client, o->q.device, o->q.serial, o->q.id, m, region, o->offset, o->bytes, o->access,
+                account, -EBADF, &o->q.error);
 }
 
 static void adopt_done(struct rig_slow_job *job)
@@ -403,11 +420,7 @@ static void adopt_done(struct rig_slow_job *job)
         } else if (o->q.r >= 0) {
                 o->access &= o->region.access;
                 m = adopted_memory(o, &region);
-                if (m)
-                        o->q.r = make(o->q.client, o->q.device, o->q.serial, o->q.id, m, region, o->offset,
-                                o->bytes, o->access, NULL, -EBADF, &o->q.error);
-                else
-                        o->q.r = -ENOMEM;
+                o->q.r = m ? adopted(o, m, region) : -ENOMEM;
         }
         if (m)
                 let_go(m, core);
