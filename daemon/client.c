@@ -7,7 +7,9 @@
  * where they are when a message must wait.
  *
  * Out. A packet that the socket has no room for is queued, with its descriptors, up to ClientQueueMax bytes;
- * a client that leaves more unread is ended.
+ * a client that leaves more unread is ended. All its runs in flight may fail at once through no fault of its
+ * own: that much is queued beside it. Values are not queued at all: the newest is told when the client reads
+ * on.
  *
  * The end. When the other side is gone, what it published is taken first: it had handed that work over (L6).
  */
@@ -27,8 +29,9 @@
 #include "daemon/work.h"
 #include "gen/rig-proto-fast.h"
 
-#define MESSAGE_BYTES 4096u /* more than any answer or event has */
-#define PACKETS_MAX   512u  /* taken at once to follow another connection: more than a socket holds */
+#define MESSAGE_BYTES 4096u         /* more than any answer or event has */
+#define FAILURE_BYTES UINT64_C(320) /* more than a run-failed has */
+#define PACKETS_MAX   512u /* taken at once to follow another connection: more than a socket holds */
 
 static const char *const state_names[RIG_CLIENT_STATE_MAX] = {
         [RIG_CLIENT_GREETING] = "greeting",
@@ -44,6 +47,7 @@ const char *rig_client_state_to_string(enum rig_client_state state)
 struct unsent {
         struct rig_list link;
         size_t bytes;
+        bool failure; /* it tells of a run that failed */
         size_t n_fds;
         int fds[RIG_PROTO_PACKET_FDS];
         uint8_t data[];
@@ -296,17 +300,23 @@ void rig_client_wake(struct rig_client *client, _Atomic uint64_t *word)
 }
 
 /* Queues what the socket has no room for. */
-static int queue(struct rig_client *c, const uint8_t *data, size_t bytes, const int *fds, size_t n_fds)
+static int queue(
+        struct rig_client *c, const uint8_t *data, size_t bytes, bool failure, const int *fds, size_t n_fds)
 {
+        uint64_t limit = c->core->config.client_queue_max, failures;
         struct unsent *u;
 
-        if (c->outbox_bytes + bytes > c->core->config.client_queue_max)
+        if (failure && (rig_mul_overflow(c->core->config.client_runs_max, FAILURE_BYTES, &failures) ||
+                               rig_add_overflow(limit, failures, &limit)))
+                limit = UINT64_MAX;
+        if ((failure ? c->outbox_failures : c->outbox_bytes - c->outbox_failures) + bytes > limit)
                 return -EDQUOT;
         u = calloc(1, sizeof(*u) + bytes);
         if (!u)
                 return -ENOMEM;
         rig_list_init(&u->link);
         u->bytes = bytes;
+        u->failure = failure;
         memcpy(u->data, data, bytes);
         for (; u->n_fds < n_fds; u->n_fds++) {
                 u->fds[u->n_fds] = fcntl(fds[u->n_fds], F_DUPFD_CLOEXEC, 3);
@@ -317,6 +327,7 @@ static int queue(struct rig_client *c, const uint8_t *data, size_t bytes, const 
         }
         rig_list_append(&c->outbox, &u->link);
         c->outbox_bytes += bytes;
+        c->outbox_failures += failure ? bytes : 0;
         return 0;
 }
 
@@ -335,22 +346,9 @@ static void other_side_gone(struct rig_client *c)
         }
 }
 
-void rig_client_send(
-        struct rig_client *client, enum rig_msg_type type, const void *msg, const int *fds, size_t n_fds)
+/* Whoever sent what cannot be sent may be in the middle of the client's objects: it ends from the loop. */
+static void cannot_send(struct rig_client *c, int r)
 {
-        struct rig_client *c = client;
-        uint8_t data[MESSAGE_BYTES];
-        ssize_t n;
-        int r = -EAGAIN;
-
-        if (c->state == RIG_CLIENT_ENDED)
-                return;
-        n = rig_codec_encode(type, msg, data, sizeof(data));
-        rig_assert(n > 0);
-        if (rig_list_empty(&c->outbox))
-                r = rig_packet_send(c->fd, data, (size_t)n, fds, n_fds, RIG_PACKET_DONTWAIT);
-        if (r == -EAGAIN)
-                r = queue(c, data, (size_t)n, fds, n_fds);
         if (r == -EPIPE || r == -ECONNRESET) {
                 other_side_gone(c);
                 return;
@@ -360,14 +358,31 @@ void rig_client_send(
                         "%s is ended: it left %llu bytes of answers unread, and ClientQueueMax is %llu",
                         c->name, (unsigned long long)c->outbox_bytes,
                         (unsigned long long)c->core->config.client_queue_max);
-        else if (r < 0)
+        else
                 rig_log(LOG_WARNING, "%s is ended: an answer cannot be sent: %s", c->name, strerror(-r));
-        if (r < 0) {
-                /* Whoever sends may be in the middle of this client's objects: it ends from the loop. */
-                c->end = true;
-                c->unheard = true;
-                rig_client_activate(c);
-        }
+        c->end = true;
+        c->unheard = true;
+        rig_client_activate(c);
+}
+
+void rig_client_send(
+        struct rig_client *client, enum rig_msg_type type, const void *msg, const int *fds, size_t n_fds)
+{
+        struct rig_client *c = client;
+        uint8_t data[MESSAGE_BYTES];
+        ssize_t n;
+        int r = -EAGAIN;
+
+        if (c->state == RIG_CLIENT_ENDED || c->unheard)
+                return;
+        n = rig_codec_encode(type, msg, data, sizeof(data));
+        rig_assert(n > 0);
+        if (rig_list_empty(&c->outbox))
+                r = rig_packet_send(c->fd, data, (size_t)n, fds, n_fds, RIG_PACKET_DONTWAIT);
+        if (r == -EAGAIN)
+                r = queue(c, data, (size_t)n, type == RIG_MSG_RUN_FAILED, fds, n_fds);
+        if (r < 0)
+                cannot_send(c, r);
 }
 
 static void flush(struct rig_client *c)
@@ -378,9 +393,17 @@ static void flush(struct rig_client *c)
 
                 if (r == -EAGAIN)
                         return;
+                if (r < 0)
+                        cannot_send(c, r);
+                if (c->unheard)
+                        return;
                 c->outbox_bytes -= u->bytes;
+                c->outbox_failures -= u->failure ? u->bytes : 0;
                 unsent_free(u);
         }
+        for (uint32_t id = 0; id < c->devices.room; id++)
+                if (rig_table_get(&c->devices, id))
+                        rig_device_catch_up(rig_table_get(&c->devices, id));
 }
 
 void rig_client_done(struct rig_client *client, uint32_t serial)
@@ -469,7 +492,8 @@ static int take_bite(struct rig_client *c, uint64_t tail, uint64_t time)
         }
         rig_core_bite_done(c->core, bite);
         if (n == -EAGAIN && at == 0 && bytes == RIG_BITE_BYTES)
-                n = rig_client_break(c, -EBADMSG, "a message in the ring has more than %u bytes", RIG_BITE_BYTES);
+                n = rig_client_break(
+                        c, -EBADMSG, "a message in the ring has more than %u bytes", RIG_BITE_BYTES);
         else if (n == -EAGAIN && bytes == tail - c->head)
                 n = rig_client_break(c, -EBADMSG, "the ring ends inside a message of %zu bytes", bytes - at);
         if (n < 0 && n != -EAGAIN)

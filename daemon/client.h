@@ -53,6 +53,7 @@ struct rig_client {
         struct rig_held held;
         struct rig_list outbox; /* answers and events that the socket had no room for */
         uint64_t outbox_bytes;
+        uint64_t outbox_failures; /* of them, bytes that tell of runs that failed */
 
         uint32_t features;
         struct rig_words *words; /* or NULL */
@@ -103,6 +104,12 @@ void rig_client_send(
         struct rig_client *client, enum rig_msg_type type, const void *msg, const int *fds, size_t n_fds);
 void rig_client_done(struct rig_client *client, uint32_t serial);
 void rig_client_failed(struct rig_client *client, uint32_t serial, const struct rig_error *e);
+
+/* Whether it leaves so much unread that its socket has no room. */
+static inline bool rig_client_clogged(const struct rig_client *client)
+{
+        return !rig_list_empty(&client->outbox);
+}
 
 /* Wakes threads of it that sleep on a word of the shared pages. */
 void rig_client_wake(struct rig_client *client, _Atomic uint64_t *word);

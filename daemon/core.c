@@ -21,13 +21,13 @@
 #include "daemon/post.h"
 #include "daemon/signals.h"
 
-#define LOOK_USEC       20u /* between looks at the event loop while awake */
-#define ACCEPTS_MAX     64u /* connections accepted before others get their turn */
-#define CLOCK_TURNS     16u /* idle turns between looks at the clock */
+#define LOOK_USEC         20u /* between looks at the event loop while awake */
+#define ACCEPTS_MAX       64u /* connections accepted before others get their turn */
+#define CLOCK_TURNS       16u /* idle turns between looks at the clock */
 #define ACCEPT_PAUSE_USEC (UINT64_C(100) * RIG_USEC_PER_MSEC)
-#define DRAIN_USEC      (UINT64_C(5) * RIG_USEC_PER_SEC)
-#define DRAIN_LOOK_USEC (UINT64_C(10) * RIG_USEC_PER_MSEC)
-#define HANG_CHECK_USEC (UINT64_C(20) * RIG_USEC_PER_MSEC)
+#define DRAIN_USEC        (UINT64_C(5) * RIG_USEC_PER_SEC)
+#define DRAIN_LOOK_USEC   (UINT64_C(10) * RIG_USEC_PER_MSEC)
+#define HANG_CHECK_USEC   (UINT64_C(20) * RIG_USEC_PER_MSEC)
 
 /* ---------------------------------------------------------------- adapters */
 

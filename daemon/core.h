@@ -58,9 +58,9 @@ struct rig_core {
         int listen_fd;
         sd_event_source *listen_source;
         sd_event_source *accept_timer; /* while no descriptor is left for connections */
-        uint64_t now_usec;   /* of the loop's last look at the clock */
-        uint64_t busy_usec;  /* when something last happened */
-        bool private_client; /* the loop ends with its only client */
+        uint64_t now_usec;             /* of the loop's last look at the clock */
+        uint64_t busy_usec;            /* when something last happened */
+        bool private_client;           /* the loop ends with its only client */
         bool stopping;
         bool left_behind; /* work did not end in time: threads may still run it, and nothing is freed */
 };

@@ -22,6 +22,11 @@ const char *rig_device_describe(const struct rig_device *device)
         return device->adapter->driver.name;
 }
 
+const char *rig_device_loss(const struct rig_timeline *timeline)
+{
+        return timeline->remains ? timeline->remains : "a device that is closed";
+}
+
 /* ---------------------------------------------------------------- what the client sees */
 
 static struct rig_word *word(const struct rig_device *d)
@@ -38,6 +43,8 @@ static void tell_reached(struct rig_device *d)
                 atomic_store_explicit(&w->signaled, d->timeline->reached, memory_order_seq_cst);
                 rig_client_wake(d->client, &w->signaled);
         } else if (d->client && d->id && d->told_reached != d->timeline->reached) {
+                if (rig_client_clogged(d->client))
+                        return; /* the newest value is told when it reads on: rig_device_catch_up() */
                 struct rig_msg_reached m = {.device = d->id, .value = d->timeline->reached};
 
                 rig_client_send(d->client, RIG_MSG_REACHED, &m, NULL, 0);
@@ -49,7 +56,7 @@ static void tell_ready(struct rig_device *d)
 {
         struct rig_word *w = word(d);
 
-        if (d->told_ready == d->ready)
+        if (d->told_ready == d->ready || (!w && d->client && rig_client_clogged(d->client)))
                 return;
         d->told_ready = d->ready;
         if (w) {
@@ -60,6 +67,12 @@ static void tell_ready(struct rig_device *d)
 
                 rig_client_send(d->client, RIG_MSG_READY, &m, NULL, 0);
         }
+}
+
+void rig_device_catch_up(struct rig_device *device)
+{
+        tell_ready(device);
+        tell_reached(device);
 }
 
 /* Before the value is told: who waits for it looks at the count of failures then. */
@@ -178,11 +191,9 @@ static void op_commit(struct rig_timeline *timeline)
 static void op_run_lost(struct rig_timeline *timeline, struct rig_run *run, struct rig_timeline *culprit)
 {
         struct rig_device *d = timeline->userdata;
-        const struct rig_device *c = culprit->userdata;
         char text[RIG_ERROR_TEXT_MAX];
 
-        snprintf(text, sizeof(text), "it followed work that is lost with %s: %s",
-                c ? rig_device_describe(c) : "a device", c ? c->reason : "which is closed");
+        snprintf(text, sizeof(text), "it followed work that is lost with %s", rig_device_loss(culprit));
         tell_failed(d, run->value, -ENODEV, text, true);
 }
 
@@ -212,11 +223,10 @@ static void op_failed(struct rig_timeline *timeline, int error)
 
 static void op_stuck(struct rig_timeline *timeline, struct rig_timeline *producer)
 {
-        const struct rig_device *p = producer->userdata;
         char reason[RIG_ERROR_TEXT_MAX];
 
-        snprintf(reason, sizeof(reason), "its queue waits for %s, which is lost: %s",
-                p ? rig_device_describe(p) : "a device", p ? p->reason : "it is closed");
+        snprintf(reason, sizeof(reason), "its queue waits for work that is lost with %s",
+                rig_device_loss(producer));
         rig_device_lose(timeline->userdata, reason, false);
 }
 
@@ -247,7 +257,7 @@ struct rig_device *rig_device_new(struct rig_adapter *adapter, struct rig_client
                 return NULL;
         }
         d->adapter = adapter;
-        d->client = client;
+        d->client = rig_client_ref(client); /* what is in flight tells it, also after it closed the device */
         d->id = id;
         d->refs = 1;
         d->driver.adapter = &adapter->driver;
@@ -258,8 +268,17 @@ struct rig_device *rig_device_new(struct rig_adapter *adapter, struct rig_client
         return d;
 }
 
+static void forget_client(struct rig_device *d)
+{
+        struct rig_client *c = d->client;
+
+        d->client = NULL;
+        rig_client_unref(c);
+}
+
 static void device_free(struct rig_device *d)
 {
+        forget_client(d);
         rig_watch_cancel(&d->drained);
         sd_event_source_disable_unref(d->source);
         rig_list_remove(&d->busy);
@@ -386,14 +405,16 @@ void rig_device_leave(struct rig_device *device, bool client_gone)
 {
         struct rig_device *d = rig_device_ref(device);
 
-        if (d->driver.facts.flags & RIG_DEVICE_CLIENT_CODE && d->timeline->reached < d->timeline->submitted)
+        /* While it is not open its facts are the slow thread's. */
+        if (d->open && d->driver.facts.flags & RIG_DEVICE_CLIENT_CODE &&
+                d->timeline->reached < d->timeline->submitted)
                 rig_device_lose(d,
                         client_gone ? "the program whose code it runs has ended"
                                     : "it was closed before its program's code was done",
                         true);
         d->id = 0;
         if (client_gone)
-                d->client = NULL;
+                forget_client(d);
         rig_device_unref(d);
 }
 
@@ -406,15 +427,14 @@ bool rig_device_poll(struct rig_device *device)
         struct rig_error e;
         int r;
 
-        if (!d->open)
-                return false;
+        if (!d->open || d->lost)
+                return false; /* its stop is on the slow thread */
         e.code = 0;
         d->prompt = true;
         r = d->adapter->driver.driver->poll(&d->driver, &reached, &e);
         d->prompt = false;
         if (r < 0) {
-                if (!d->lost)
-                        rig_device_lose(d, e.code ? e.text : strerror(-r), false);
+                rig_device_lose(d, e.code ? e.text : strerror(-r), false);
                 return true;
         }
         rig_timeline_reach(d->timeline, reached);
@@ -456,6 +476,8 @@ void rig_device_lose(struct rig_device *device, const char *reason, bool ended)
         snprintf(d->reason, sizeof(d->reason), "%s", reason);
         rig_log(LOG_WARNING, "%s of %s is lost: %s", rig_device_describe(d),
                 d->client ? d->client->name : "a client that is gone", reason);
+        if (asprintf(&d->timeline->remains, "%s: %s", rig_device_describe(d), reason) < 0)
+                d->timeline->remains = NULL;
         rig_list_remove(&d->busy);
         rig_timeline_lose(d->timeline, ended || !d->open);
         tell_lost(d);

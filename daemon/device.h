@@ -12,7 +12,7 @@ struct rig_work;
 struct rig_device {
         struct rig_list link; /* in adapter->devices */
         struct rig_adapter *adapter;
-        struct rig_client *client; /* whose, borrowed; NULL once it is gone */
+        struct rig_client *client; /* whose, referenced; NULL once it is gone */
         uint32_t id;               /* the client's number for it; 0 once it dropped it */
         unsigned refs;             /* the client's, and of buffers, works, images */
         struct rig_driver_device driver;
@@ -67,5 +67,11 @@ int rig_device_client_done(
         struct rig_device *device, uint64_t value, int error, const char *text, struct rig_error *e);
 
 const char *rig_device_describe(const struct rig_device *device);
+
+/* Why a timeline was lost, with its device's name; also where the device is no more. */
+const char *rig_device_loss(const struct rig_timeline *timeline);
+
+/* The client reads on: tells it the values that were not told while it did not. */
+void rig_device_catch_up(struct rig_device *device);
 
 #endif

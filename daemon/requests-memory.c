@@ -387,16 +387,19 @@ static void let_go(struct rig_memory *m, struct rig_core *core)
         rig_memory_unref(m, &core->order);
 }
 
-/* The buffer over an adopted memory. One that turns out to be an adapter's is charged as an import is. */
+/*
+ * The buffer over an adopted memory. A memfd counts in the client's share, though its bytes are the client's
+ * own: rigd maps it, and pages of it that work is the first to touch are rigd's doing.
+ */
 static int adopted(struct adopt_request *o, struct rig_memory *m, const struct rig_region *region)
 {
         struct rig_account *account = NULL;
-        int r = m->charged_bytes ? rig_client_account(o->q.client, m->adapter, &account) : 0;
+        int r = region->host ? rig_client_account(o->q.client, m->adapter, &account) : 0;
 
         if (r < 0)
                 return r;
-        return make(o->q.client, o->q.device, o->q.serial, o->q.id, m, region, o->offset, o->bytes, o->access,
-                account, -EBADF, &o->q.error);
+        return make(o->q.client, o->q.device, o->q.serial, o->q.id, m, region, o->offset, o->bytes,
+                o->access, account, -EBADF, &o->q.error);
 }
 
 static void adopt_done(struct rig_slow_job *job)

@@ -244,7 +244,7 @@ static void open_done(struct rig_slow_job *job)
         if (q->r < 0 || !rig_request_heard(q)) {
                 if (rig_table_get(&c->devices, q->id) == d) {
                         rig_table_take(&c->devices, q->id);
-                        d->client = NULL;
+                        rig_device_leave(d, false);
                         rig_device_unref(d);
                 }
                 if (q->r < 0)

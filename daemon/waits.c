@@ -66,12 +66,11 @@ void rig_client_cancel_waits(struct rig_client *client)
 static void buffer_waited(struct rig_watch *watch, struct rig_timeline *culprit)
 {
         struct rig_wait_request *w = watch->userdata;
-        const struct rig_device *d = culprit ? culprit->userdata : NULL;
         struct rig_error e;
 
         if (culprit) {
-                rig_error_set(&e, -ENODEV, "the memory was last used by work that is lost with %s: %s",
-                        d ? rig_device_describe(d) : "a device", d ? d->reason : "it is closed");
+                rig_error_set(&e, -ENODEV, "the memory was last used by work that is lost with %s",
+                        rig_device_loss(culprit));
                 rig_client_failed(w->client, w->serial, &e);
         } else {
                 rig_client_done(w->client, w->serial);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * See budget.h. Two counters and their limits. Invariants: a share's live bytes are part of its budget's, the
- * sums never exceed the limits, and nothing is returned that was not charged (asserted: our own books).
+ * See budget.h. Two counters and their limits. Invariants: a share's live bytes are part of its budget's,
+ * the sums never exceed the limits, and nothing is returned that was not charged (asserted: our own books).
  *
  * A budget's live and cached bytes compete for one limit, so a full cache makes a charge fail. Dropping
  * caches and trying again is the caller's: this file knows neither caches nor clients.

@@ -4,9 +4,9 @@
  * the age list, from whose old end the cache is emptied. Invariants: `bytes` is the sum of what is kept, and
  * the budget's cached bytes contain it.
  *
- * Classes. A power of two of pages has four classes, evenly spaced: 5, 6, 7, 8, 10, 12, 14, 16, 20 ... pages;
- * below that each count of pages is one. So a region is at most a quarter larger than what was asked for. A
- * driver may round further up: its region is kept in the largest class it serves.
+ * Classes. A power of two of pages has four classes, evenly spaced: 5, 6, 7, 8, 10, 12, 14, 16, 20 ...
+ * pages; below that each count of pages is one. So a region is at most a quarter larger than what was asked
+ * for. A driver may round further up: its region is kept in the largest class it serves.
  *
  * The cache frees no region, since that is a slow call of the driver's: it gives them back to its caller.
  */
@@ -83,7 +83,8 @@ static void take_out(struct rig_cache *cache, struct entry *entry, struct rig_re
         free(entry);
 }
 
-bool rig_cache_take(struct rig_cache *cache, uint64_t bytes, enum rig_memory_kind kind, struct rig_region *ret)
+bool rig_cache_take(
+        struct rig_cache *cache, uint64_t bytes, enum rig_memory_kind kind, struct rig_region *ret)
 {
         struct rig_list *class;
         uint64_t class_bytes;
@@ -107,7 +108,8 @@ bool rig_cache_put(struct rig_cache *cache, const struct rig_region *region, enu
         unsigned index;
 
         rig_assert(kind < RIG_MEMORY_KIND_MAX);
-        if (region->bytes > cache->limit_bytes - cache->bytes || !find_class(region->bytes, &index, &class_bytes))
+        if (region->bytes > cache->limit_bytes - cache->bytes ||
+                !find_class(region->bytes, &index, &class_bytes))
                 return false;
         if (class_bytes > region->bytes) {
                 if (index == 0) /* less than a page serves none */

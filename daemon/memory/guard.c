@@ -7,12 +7,13 @@
  *
  * The handler maps a page of zeros of rigd's own over the one that failed and returns to the access, which
  * then succeeds. From then on rigd and the client see different bytes there; the client's work on that page
- * is wrong, as it would be had the client's own access failed. A SIGBUS anywhere else goes to whoever handled
- * it before us, or ends the process as it should.
+ * is wrong, as it would be had the client's own access failed. A SIGBUS anywhere else goes to whoever
+ * handled it before us, or ends the process as it should.
  *
  * Invariants: a range is in the table for as long as rigd may touch it. The handler takes no lock and calls
  * nothing but mmap(2): ranges sit in chunks that are linked once and never freed, and a range's start is
- * written last and cleared first, so that what the handler finds is whole.
+ * written last and cleared first, so that what the handler finds is whole. Free ranges are in a list of
+ * their own, so that adding and removing take no search.
  */
 #include "daemon/memory/guard.h"
 
@@ -23,18 +24,21 @@
 
 #define CHUNK_RANGES 1024
 
-struct range {
+/* A range of addresses that is guarded. */
+struct rig_guard {
         _Atomic uintptr_t start; /* 0: free */
         _Atomic uintptr_t end;
+        struct rig_guard *next_free;
 };
 
 struct chunk {
         struct chunk *next;
-        struct range ranges[CHUNK_RANGES];
+        struct rig_guard ranges[CHUNK_RANGES];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who add and remove */
 static _Atomic(struct chunk *) chunks;
+static struct rig_guard *free_ranges;
 static struct sigaction previous;
 static bool installed;
 static size_t page_bytes;
@@ -73,15 +77,16 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 
         /* a code that is not the kernel's was sent by a process, and names no address */
         if (info->si_code <= 0 || !guarded((uintptr_t)info->si_addr) ||
-                mmap((void *)page, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                        -1, 0) == MAP_FAILED)
+                mmap((void *)page, page_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
                 pass_on(number, info, context);
         errno = saved;
 }
 
 static void install(void)
 {
-        struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+        struct sigaction action = {
+                .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
 
         if (installed)
                 return;
@@ -91,50 +96,48 @@ static void install(void)
         installed = true;
 }
 
-/* A free range of the table, which grows by a chunk where there is none. NULL: no memory. */
-static struct range *free_range(void)
+/* Adds a chunk of free ranges to the table. */
+static int grow(void)
 {
-        struct chunk *grown;
+        struct chunk *grown = calloc(1, sizeof(*grown));
 
-        for (struct chunk *c = atomic_load(&chunks); c; c = c->next)
-                for (size_t i = 0; i < CHUNK_RANGES; i++)
-                        if (!atomic_load_explicit(&c->ranges[i].start, memory_order_relaxed))
-                                return &c->ranges[i];
-        grown = calloc(1, sizeof(*grown));
         if (!grown)
-                return NULL;
+                return -ENOMEM;
+        for (size_t i = 0; i < CHUNK_RANGES; i++) {
+                grown->ranges[i].next_free = free_ranges;
+                free_ranges = &grown->ranges[i];
+        }
         grown->next = atomic_load(&chunks);
         atomic_store(&chunks, grown);
-        return &grown->ranges[0];
+        return 0;
 }
 
-int rig_guard_add(void *start, size_t bytes)
+int rig_guard_add(void *start, size_t bytes, struct rig_guard **ret_guard)
 {
-        struct range *range;
+        struct rig_guard *range;
+        int r = 0;
 
         pthread_mutex_lock(&lock);
         install();
-        range = free_range();
-        if (range) {
+        if (!free_ranges)
+                r = grow();
+        if (r == 0) {
+                range = free_ranges;
+                free_ranges = range->next_free;
                 atomic_store(&range->end, (uintptr_t)start + bytes);
                 atomic_store(&range->start, (uintptr_t)start);
+                *ret_guard = range;
         }
         pthread_mutex_unlock(&lock);
-        return range ? 0 : -ENOMEM;
+        return r;
 }
 
-void rig_guard_remove(void *start)
+void rig_guard_remove(struct rig_guard *guard)
 {
-        bool found = false;
-
         pthread_mutex_lock(&lock);
-        for (struct chunk *c = atomic_load(&chunks); c && !found; c = c->next) {
-                for (size_t i = 0; i < CHUNK_RANGES && !found; i++) {
-                        found = atomic_load(&c->ranges[i].start) == (uintptr_t)start;
-                        if (found)
-                                atomic_store(&c->ranges[i].start, 0);
-                }
-        }
+        rig_assert(atomic_load(&guard->start) != 0);
+        atomic_store(&guard->start, 0);
+        guard->next_free = free_ranges;
+        free_ranges = guard;
         pthread_mutex_unlock(&lock);
-        rig_assert(found);
 }

@@ -8,9 +8,11 @@
 
 #include "base/base.h"
 
+struct rig_guard;
+
 /* Guards a mapping of whole pages, until rig_guard_remove(). From any thread. Return: 0 or -ENOMEM. */
-int rig_guard_add(void *start, size_t bytes);
-/* Before it is unmapped. One that is not guarded is an error of ours. */
-void rig_guard_remove(void *start);
+int rig_guard_add(void *start, size_t bytes, struct rig_guard **ret_guard);
+/* Before it is unmapped. From any thread. */
+void rig_guard_remove(struct rig_guard *guard);
 
 #endif

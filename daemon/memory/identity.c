@@ -19,7 +19,8 @@ static uint64_t mix(uint64_t x)
         return x ^ (x >> 32);
 }
 
-static struct rig_identity **bucket_of(struct rig_identity **buckets, size_t n_buckets, dev_t device, ino_t inode)
+static struct rig_identity **bucket_of(
+        struct rig_identity **buckets, size_t n_buckets, dev_t device, ino_t inode)
 {
         return &buckets[mix(mix(device) + inode) & (n_buckets - 1)];
 }

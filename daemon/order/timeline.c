@@ -110,6 +110,7 @@ struct rig_timeline *rig_timeline_unref(struct rig_timeline *timeline)
         free_chunks(t->oldest);
         free_chunks(t->spare);
         rig_timeline_unref(t->stuck_on);
+        free(t->remains);
         free(t);
         return NULL;
 }

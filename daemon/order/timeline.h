@@ -81,6 +81,7 @@ struct rig_timeline {
         uint64_t reached;   /* the last reached */
         uint64_t last_lost; /* the last value whose run was passed without being handed over */
 
+        char *remains;                 /* what is told of its loss once `userdata` is gone: freed with it */
         bool lost;                     /* no run is handed over any more */
         bool ended;                    /* lost, and no work of it runs any more */
         bool committed;                /* nothing was handed over since the last commit */

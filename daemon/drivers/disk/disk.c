@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The disk driver: files that clients opened, read and written by io_uring. A device has a ring of its own; the
- * core loop submits to it and takes its completions, and blocks on neither.
+ * The disk driver: files that clients opened, read and written by io_uring. A device has a ring of its own;
+ * the core loop submits to it and takes its completions, and blocks on neither.
  *
  * A run. Handed-over runs wait in `runs`, oldest first, and only the oldest is in progress: contract 2. Its
- * parts start as parts.h says which may. A copy is cut into chunks of up to CHUNK_BYTES; up to OPS of them are
- * in flight, from all the parts that may run. A chunk that the kernel did only in part is continued where it
- * stopped. A sync is one fsync, which the order of parts and runs puts behind the writes it is about.
+ * parts start as parts.h says which may. A copy is cut into chunks of up to CHUNK_BYTES; up to OPS of them
+ * are in flight, from all the parts that may run. A chunk that the kernel did only in part is continued
+ * where it stopped. A sync is one fsync, which the order of parts and runs puts behind the writes it is
+ * about.
  *
- * Blocking. The kernel reads within the submission where the page cache has the bytes, and puts it off where it
- * would block. Above INLINE_BYTES the copy itself is too much of the loop's time, so such chunks go to the
- * kernel's own workers (IOSQE_ASYNC), which also lets the chunks of one copy go in parallel. Measured on two cores, page
- * cache to memory: 4 KiB take 1.0 us inline and 5.4 us by a worker, 64 KiB 3.1 us and 7.3 us, 1 MiB 39 us and 47 us.
- * Writes always go to the workers: most file systems would send them there anyway, and a file that was
- * opened with O_SYNC might be waited for within the submission.
+ * Blocking. The kernel reads within the submission where the page cache has the bytes, and puts it off where
+ * it would block. Above INLINE_BYTES the copy itself is too much of the loop's time, so such chunks go to
+ * the kernel's own workers (IOSQE_ASYNC), which also lets the chunks of one copy go in parallel. Measured on
+ * two cores, page cache to memory: 4 KiB take 1.0 us inline and 5.4 us by a worker, 64 KiB 3.1 us and 7.3
+ * us, 1 MiB 39 us and 47 us. Writes always go to the workers: most file systems would send them there
+ * anyway, and a file that was opened with O_SYNC might be waited for within the submission.
  *
- * A client's file may stall for ever: a network file system, or a FUSE file of its own. Such a transfer holds
- * one of the kernel's workers, which all rings of the loop share. A device has at most OPS of them, and
- * WORKERS_MAX lets the kernel make more workers than that for very many devices, so that it holds up its own
- * client alone.
+ * A client's file may stall for ever: a network file system, or a FUSE file of its own. Such a transfer
+ * holds one of the kernel's workers, which all rings of the loop share. A device has at most OPS of them,
+ * and WORKERS_MAX lets the kernel make more workers than that for very many devices, so that it holds up its
+ * own client alone.
  *
  * Failure. A transfer that fails, fails its run, loses nothing else, and starts no further part of that run;
  * what is in flight is waited for. The sentence names what was done where. Where several chunks failed, the
@@ -75,7 +76,7 @@ struct op {
         int fd;
         uint64_t offset; /* in the file */
         uint8_t *host;
-        uint64_t bytes;  /* left to move */
+        uint64_t bytes; /* left to move */
 };
 
 struct disk_device {
@@ -108,15 +109,16 @@ static struct disk_run *current(struct disk_device *disk)
 /* ---------------------------------------------------------------- failures of a run */
 
 /* Notes that a part failed, unless an earlier place of the run did. */
-static void fail_run(struct disk_device *disk, uint32_t part, uint64_t offset, int error, const char *fmt, ...)
-        _printf_(5, 6);
-static void fail_run(struct disk_device *disk, uint32_t part, uint64_t offset, int error, const char *fmt, ...)
+static void fail_run(struct disk_device *disk, uint32_t part, uint64_t offset, int error, const char *fmt,
+        ...) _printf_(5, 6);
+static void fail_run(
+        struct disk_device *disk, uint32_t part, uint64_t offset, int error, const char *fmt, ...)
 {
         va_list ap;
 
         disk->starting = 0;
-        if (disk->failed && (disk->failed_part < part ||
-                                    (disk->failed_part == part && disk->failed_offset <= offset)))
+        if (disk->failed &&
+                (disk->failed_part < part || (disk->failed_part == part && disk->failed_offset <= offset)))
                 return;
         disk->failed = error;
         disk->failed_part = part;
@@ -156,12 +158,14 @@ static void submit_op(struct disk_device *disk, struct op *op)
         io_uring_sqe_set_data(sqe, op);
 }
 
-/* Sets up what a part is about; it fails its run where the slots turn out to be what a disk does not copy between. */
+/* Sets up what a part is about; it fails its run where the slots turn out to be what a disk does not copy
+ * between. */
 static void start_part(struct disk_device *disk, uint32_t i)
 {
         const struct disk_run *run = current(disk);
         const struct rig_part *part = &run->work->parts[i];
-        const struct rig_region *dst = run->slots[part->dst.slot].region, *src = run->slots[part->src.slot].region;
+        const struct rig_region *dst = run->slots[part->dst.slot].region,
+                                *src = run->slots[part->src.slot].region;
         uint64_t bytes = rig_part_moves(part, run->slots);
 
         disk->parts.started |= 1u << i;
@@ -188,7 +192,8 @@ static void fill_op(struct disk_device *disk, uint32_t i, struct op *op)
         const struct rig_part *part = &run->work->parts[i];
         struct progress *p = &disk->progress[i];
         bool write = !run->slots[part->dst.slot].region->host;
-        const struct rig_operand *file = write ? &part->dst : &part->src, *memory = write ? &part->src : &part->dst;
+        const struct rig_operand *file = write ? &part->dst : &part->src,
+                                 *memory = write ? &part->src : &part->dst;
         const struct rig_filled *filled = &run->slots[file->slot];
 
         *op = (struct op){.part = i, .write = write, .fd = filled->region->fd};
@@ -244,7 +249,8 @@ static void op_done(struct disk_device *disk, struct op *op, int result)
                 fail_op(disk, op, -EIO);
         else if (result == 0 && !op->sync)
                 fail_run(disk, op->part, op->offset, -ENODATA,
-                        "part %u: the file ends at byte %" PRIu64 ", before the %" PRIu64 " bytes that are left to read",
+                        "part %u: the file ends at byte %" PRIu64 ", before the %" PRIu64
+                        " bytes that are left to read",
                         op->part, op->offset, op->bytes);
         p->in_flight--;
         disk->free_ops |= 1u << (op - disk->ops);
@@ -272,7 +278,8 @@ static void advance(struct rig_driver_device *device)
                 if (disk->free_ops != ALL_OPS || !(disk->failed || rig_parts_all_done(&disk->parts)))
                         return;
                 if (disk->failed)
-                        rig_device_run_failed(device, current(disk)->value, disk->failed, "%s", disk->failure);
+                        rig_device_run_failed(
+                                device, current(disk)->value, disk->failed, "%s", disk->failure);
                 disk->reached = current(disk)->value;
                 disk->busy = false;
                 disk->head++;
@@ -291,7 +298,8 @@ static int flush(struct rig_driver_device *device, struct rig_error *e)
         if (r >= 0 && io_uring_sq_ready(&disk->ring) == 0)
                 return 0;
         if (r < 0 && r != -EAGAIN && r != -EBUSY && r != -EINTR)
-                return rig_error_set(e, r, "io_uring takes no more work: %s (%s)", strerror(-r), rig_errno_name(r));
+                return rig_error_set(
+                        e, r, "io_uring takes no more work: %s (%s)", strerror(-r), rig_errno_name(r));
         rig_device_kick(device); /* the kernel is short of something: again from the next poll() */
         return 0;
 }
@@ -344,7 +352,8 @@ static void disk_commit(struct rig_driver_device *device)
         uint64_t reached = disk->reached;
 
         advance(device);
-        /* poll() meets the same error, and tells it; and the ring does not say that a run was over at once */
+        /* poll() meets the same error, and tells it; and the ring does not say that a run was over at once
+         */
         if (flush(device, NULL) < 0 || disk->reached != reached)
                 rig_device_kick(device);
 }
@@ -379,7 +388,8 @@ static int check_mode(int fd, uint32_t *ret_access, struct rig_error *e)
                 return rig_error_set(e, -EPERM, "the file was opened neither to read nor to write");
         if (flags & O_APPEND && (flags & O_ACCMODE) != O_RDONLY)
                 return rig_error_set(e, -EPERM,
-                        "the file was opened with O_APPEND, so that no write would go where it belongs: open it without");
+                        "the file was opened with O_APPEND, so that no write would go where it belongs: "
+                        "open it without");
         *ret_access = access[flags & O_ACCMODE];
         return 0;
 }
@@ -395,14 +405,16 @@ static int disk_region_adopt(
         if (fstat(fd, &file) < 0)
                 return rig_error_set(e, -EBADF, "the descriptor cannot be looked at: %s", strerror(errno));
         if (!S_ISREG(file.st_mode) && !S_ISBLK(file.st_mode))
-                return rig_error_set(e, -EBADF, "the descriptor is neither a regular file nor a block device");
+                return rig_error_set(
+                        e, -EBADF, "the descriptor is neither a regular file nor a block device");
         r = check_mode(fd, &access, e);
         if (r < 0)
                 return r;
         if (S_ISBLK(file.st_mode)) {
                 r = block_device_bytes(fd, &bytes);
                 if (r < 0)
-                        return rig_error_set(e, r, "the block device does not say its size: %s", strerror(-r));
+                        return rig_error_set(
+                                e, r, "the block device does not say its size: %s", strerror(-r));
         }
         *ret_region = (struct rig_region){.bytes = bytes, .fd = fd, .access = access};
         return 0;
@@ -422,12 +434,15 @@ static void describe_refusal(int error, char *ret, size_t room)
                 snprintf(ret, room, "this kernel has no io_uring (CONFIG_IO_URING)");
         else if (error == -EPERM || error == -EACCES)
                 snprintf(ret, room,
-                        "io_uring is refused: set sysctl kernel.io_uring_disabled=0, or let rigd's system call "
+                        "io_uring is refused: set sysctl kernel.io_uring_disabled=0, or let rigd's system "
+                        "call "
                         "filter pass io_uring_setup, io_uring_enter and io_uring_register");
         else if (error == -ENOMEM)
-                snprintf(ret, room, "io_uring gets no memory: raise rigd's limit of locked memory (LimitMEMLOCK=)");
+                snprintf(ret, room,
+                        "io_uring gets no memory: raise rigd's limit of locked memory (LimitMEMLOCK=)");
         else
-                snprintf(ret, room, "io_uring cannot be set up: %s (%s)", strerror(-error), rig_errno_name(error));
+                snprintf(ret, room, "io_uring cannot be set up: %s (%s)", strerror(-error),
+                        rig_errno_name(error));
 }
 
 /* A ring that has what this driver uses. */
@@ -508,7 +523,8 @@ static void disk_device_close(struct rig_driver_device *device)
         device->drv = NULL;
 }
 
-static int disk_discover(void (*found)(const struct rig_driver_adapter *adapter, void *userdata), void *userdata)
+static int disk_discover(
+        void (*found)(const struct rig_driver_adapter *adapter, void *userdata), void *userdata)
 {
         struct rig_driver_adapter adapter = {
                 .driver = &rig_driver_disk,

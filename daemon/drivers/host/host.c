@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The host driver: the cores of the client's own process. rigd runs none of its code (S2): it says how far the
- * client's work may go, and the client says how far it has come. Which order the parts of a run take, on
+ * The host driver: the cores of the client's own process. rigd runs none of its code (S2): it says how far
+ * the client's work may go, and the client says how far it has come. Which order the parts of a run take, on
  * which workers, is librig-client's; it owes this driver what a driver owes the core (driver.h).
  *
- * Three values tell the whole state: reached <= ready <= handed. hand_over() moves `handed`; commit() tells the
- * client about all of it at once, so that consecutive runs cost one store to the client's word; client_done()
- * moves `reached`, which no message can move back or beyond `ready`.
+ * Three values tell the whole state: reached <= ready <= handed. hand_over() moves `handed`; commit() tells
+ * the client about all of it at once, so that consecutive runs cost one store to the client's word;
+ * client_done() moves `reached`, which no message can move back or beyond `ready`.
  *
- * There is no room to run out of: the client keeps its own list of what it submitted, and rigd bounds its runs in
- * flight. There is no hang bound (L5): the client may take as long as it wants, and only its own work waits.
- * Once the client died nothing of the device runs, which is all that stop() has to see to.
+ * There is no room to run out of: the client keeps its own list of what it submitted, and rigd bounds its
+ * runs in flight. There is no hang bound (L5): the client may take as long as it wants, and only its own
+ * work waits. Once the client died nothing of the device runs, which is all that stop() has to see to.
  */
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +53,8 @@ static void host_device_close(struct rig_driver_device *device)
         device->drv = NULL;
 }
 
-/* The client died or its device is lost: either way it is told no more values, and nothing of it runs in rigd. */
+/* The client died or its device is lost: either way it is told no more values, and nothing of it runs in
+ * rigd. */
 static int host_stop(struct rig_driver_device *device)
 {
         return 0;
@@ -98,21 +99,12 @@ static int host_poll(struct rig_driver_device *device, uint64_t *ret_reached, st
         return 0;
 }
 
-/* Its memory is as any host memory. Where the client maps it, only the client knows: it has no address here. */
+/* Its memory is as any host memory. Where the client maps it, only the client knows: it has no address here.
+ */
 static int host_region_alloc(struct rig_driver_device *device, uint64_t bytes, enum rig_memory_kind kind,
         struct rig_region *ret_region, struct rig_error *e)
 {
         int r = rig_region_alloc_host(bytes, ret_region, e);
-
-        if (r == 0)
-                ret_region->address = 0;
-        return r;
-}
-
-static int host_region_adopt(
-        struct rig_driver_device *device, int fd, struct rig_region *ret_region, struct rig_error *e)
-{
-        int r = rig_region_adopt_memfd(fd, ret_region, e);
 
         if (r == 0)
                 ret_region->address = 0;
@@ -141,7 +133,8 @@ static void processor_model(char *ret, size_t room)
                 fclose(f);
 }
 
-static int host_discover(void (*found)(const struct rig_driver_adapter *adapter, void *userdata), void *userdata)
+static int host_discover(
+        void (*found)(const struct rig_driver_adapter *adapter, void *userdata), void *userdata)
 {
         uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
         struct rig_driver_adapter adapter = {
@@ -152,8 +145,8 @@ static int host_discover(void (*found)(const struct rig_driver_adapter *adapter,
         char model[160];
 
         processor_model(model, sizeof(model));
-        snprintf(adapter.about, sizeof(adapter.about), "the client's own cores, %ld%s", sysconf(_SC_NPROCESSORS_ONLN),
-                model);
+        snprintf(adapter.about, sizeof(adapter.about), "the client's own cores, %ld%s",
+                sysconf(_SC_NPROCESSORS_ONLN), model);
         found(&adapter, userdata);
         return 0;
 }
@@ -167,7 +160,6 @@ const struct rig_driver rig_driver_host = {
         .discover = host_discover,
         .hand_over = host_hand_over,
         .poll = host_poll,
-        .region_adopt = host_region_adopt,
         .region_alloc = host_region_alloc,
         .region_free = host_region_free,
         .stop = host_stop,

@@ -5,28 +5,30 @@
  * where its table is, up.
  *
  * Whoever opens "memory:M" gets a device of their own; M is a name for the reader alone. A run that moves up
- * to INLINE_BYTES has run when hand_over() returns. A larger one would hold up the core loop, and with it every
- * other client: it is put in `records` and runs on the adapter's slow thread. With the option "async" every run
- * goes there, so that the device completes on its own, as other devices do.
+ * to INLINE_BYTES has run when hand_over() returns. A larger one would hold up the core loop, and with it
+ * every other client: it is put in `records` and runs on the adapter's slow thread. With the option "async"
+ * every run goes there, so that the device completes on its own, as other devices do.
  *
  * How it keeps the contract:
  *
- *   1. There is one queue, and a run's parts are done one after the other in their order, which is at once the
- *      order of the queue and of any `after`.
+ *   1. There is one queue, and a run's parts are done one after the other in their order, which is at once
+ *      the order of the queue and of any `after`.
  *   2. A run is done inside hand_over() only where no earlier one is left in `records`; else it waits there
  *      behind them, however small.
- *   3. `reached` is moved on the core loop alone: by hand_over(), or by done() of the slow job, which then kicks
- *      the core to poll. What the job wrote is visible by then, since the core's queue orders run() before done().
+ *   3. `reached` is moved on the core loop alone: by hand_over(), or by done() of the slow job, which then
+ *      kicks the core to poll. What the job wrote is visible by then, since the core's queue of jobs orders
+ *      run() before done().
  *
  * Records. A ring of ROOM records is part of the device, so that handing over allocates nothing; room() says
  * when it is full. The slow job takes the records that were there when it was queued, [first, last), and the
- * core loop adds behind them meanwhile: no record is touched by both.
+ * core loop adds behind them meanwhile: no record is touched by both. A job moves SLICE_BYTES and is queued
+ * again, behind what others want of the slow thread: a long copy holds up nobody's allocation.
  *
- * The end. A stopped device's job may still be queued: run() then does nothing, and `holders` lets whichever of
- * device_close() and done() comes last free the memory.
+ * The end. A stopped device's job may still be queued: run() then does nothing, and `holders` lets whichever
+ * of device_close() and done() comes last free the memory.
  *
- * Deliberately not here: faults (memory that cannot be touched is the guard's matter, daemon/memory/guard.c),
- * a hang bound (a long copy is no hang, L5), a descriptor (kicks do).
+ * Deliberately not here: faults (memory that cannot be touched is the guard's matter,
+ * daemon/memory/guard.c), a hang bound (a long copy is no hang, L5), a descriptor (kicks do).
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -37,11 +39,13 @@
 
 #define INLINE_BYTES 65536u
 #define ROOM         16u
+#define SLICE_BYTES  (UINT64_C(8) << 20)
 
 struct record {
         uint64_t value;
         const struct rig_driver_work *work;
-        struct rig_filled slots[RIG_SLOTS_MAX]; /* those of the submission are gone when hand_over() returns */
+        struct rig_filled
+                slots[RIG_SLOTS_MAX]; /* those of the submission are gone when hand_over() returns */
 };
 
 struct memory_device {
@@ -54,7 +58,10 @@ struct memory_device {
         bool job_queued;
 
         struct rig_slow_job job;
-        unsigned first, last; /* the job's records: written before it is queued */
+        /* the job's while it is queued: */
+        unsigned first, last; /* its records; `first` moves as they are done */
+        uint32_t part;        /* of the first one: which part it is at, */
+        uint64_t moved;       /* and how much of that is done */
         struct record records[ROOM];
 
         /* both threads */
@@ -70,24 +77,44 @@ static void memory_device_unref(struct memory_device *m)
 
 /* ---------------------------------------------------------------- work */
 
-static void run_part(const struct rig_part *part, const struct rig_filled *slots)
+/* Does a part from its byte `from` on, up to `most` bytes of it. Return: how many it did; 0 at its end. */
+static uint64_t run_part(
+        const struct rig_part *part, const struct rig_filled *slots, uint64_t from, uint64_t most)
 {
-        uint64_t bytes = rig_part_moves(part, slots);
-        uint8_t *dst = rig_operand_host(&part->dst, slots);
+        uint64_t bytes = rig_part_moves(part, slots) - from;
+        uint8_t *dst, *src;
 
         if (bytes == 0)
-                return;
-        if (part->kind == RIG_PART_COPY)
-                /* the two may overlap, where they are the same memory */
-                memmove(dst, rig_operand_host(&part->src, slots), bytes);
-        else
+                return 0;
+        dst = rig_operand_host(&part->dst, slots) + from;
+        if (part->kind == RIG_PART_FILL) {
+                bytes = RIG_MIN(bytes, most);
                 rig_fill(dst, part->pattern, bytes);
+                return bytes;
+        }
+        src = rig_operand_host(&part->src, slots) + from;
+        /* The two may overlap, where they are the same memory: then only all of it at once is right. */
+        if (dst >= src + bytes || src >= dst + bytes)
+                bytes = RIG_MIN(bytes, most);
+        memmove(dst, src, bytes);
+        return bytes;
 }
 
-static void run_work(const struct rig_driver_work *work, const struct rig_filled *slots)
+/* Does what is left of a record, up to `*left` bytes. Return: whether it is done. */
+static bool run_record(struct memory_device *m, const struct record *record, uint64_t *left)
 {
-        for (uint32_t i = 0; i < work->n_parts; i++)
-                run_part(&work->parts[i], slots);
+        for (; m->part < record->work->n_parts; m->part++, m->moved = 0) {
+                uint64_t n;
+
+                while ((n = run_part(&record->work->parts[m->part], record->slots, m->moved, *left)) > 0) {
+                        m->moved += n;
+                        *left -= RIG_MIN(n, *left);
+                        if (*left == 0)
+                                return false;
+                }
+        }
+        m->part = 0;
+        return true;
 }
 
 static bool is_small(const struct rig_driver_work *work, const struct rig_filled *slots)
@@ -95,7 +122,8 @@ static bool is_small(const struct rig_driver_work *work, const struct rig_filled
         uint64_t sum = 0;
 
         for (uint32_t i = 0; i < work->n_parts; i++)
-                if (rig_add_overflow(sum, rig_part_moves(&work->parts[i], slots), &sum) || sum > INLINE_BYTES)
+                if (rig_add_overflow(sum, rig_part_moves(&work->parts[i], slots), &sum) ||
+                        sum > INLINE_BYTES)
                         return false;
         return true;
 }
@@ -117,8 +145,11 @@ static void memory_job_run(struct rig_slow_job *job)
 {
         struct memory_device *m = RIG_CONTAINER_OF(job, struct memory_device, job);
 
-        for (unsigned i = m->first; i != m->last && !atomic_load(&m->stopped); i++)
-                run_work(m->records[i % ROOM].work, m->records[i % ROOM].slots);
+        uint64_t left = SLICE_BYTES;
+
+        while (m->first != m->last && !atomic_load(&m->stopped) &&
+                run_record(m, &m->records[m->first % ROOM], &left))
+                m->first++;
 }
 
 /* Back on the core loop. */
@@ -128,8 +159,9 @@ static void memory_job_done(struct rig_slow_job *job)
 
         m->job_queued = false;
         if (!atomic_load(&m->stopped)) {
-                m->reached = m->records[(m->last - 1) % ROOM].value;
-                m->head = m->last;
+                if (m->head != m->first)
+                        m->reached = m->records[(m->first - 1) % ROOM].value;
+                m->head = m->first;
                 queue_job(m);
                 rig_device_kick(m->device);
         }
@@ -150,7 +182,8 @@ static int memory_hand_over(
         struct record *record;
 
         if (m->head == m->tail && !m->async && is_small(submission->work, submission->slots)) {
-                run_work(submission->work, submission->slots);
+                for (uint32_t i = 0; i < submission->work->n_parts; i++)
+                        run_part(&submission->work->parts[i], submission->slots, 0, UINT64_MAX);
                 m->reached = submission->value;
                 return 0;
         }
@@ -183,12 +216,6 @@ static int memory_region_alloc(struct rig_driver_device *device, uint64_t bytes,
         return rig_region_alloc_host(bytes, ret_region, e); /* all kinds are the host's memory */
 }
 
-static int memory_region_adopt(
-        struct rig_driver_device *device, int fd, struct rig_region *ret_region, struct rig_error *e)
-{
-        return rig_region_adopt_memfd(fd, ret_region, e);
-}
-
 static void memory_region_free(struct rig_driver_adapter *adapter, struct rig_region *region)
 {
         rig_region_free_host(region);
@@ -202,8 +229,8 @@ static int memory_device_open(
         struct memory_device *m;
 
         if (options[0] && strcmp(options, "async") != 0)
-                return rig_error_set(
-                        e, -EINVAL, "a memory device has no option \"%s\"; its one option is \"async\"", options);
+                return rig_error_set(e, -EINVAL,
+                        "a memory device has no option \"%s\"; its one option is \"async\"", options);
         m = calloc(1, sizeof(*m));
         if (!m)
                 return rig_error_set(e, -ENOMEM, "no memory for a device");
@@ -238,7 +265,8 @@ static void memory_device_close(struct rig_driver_device *device)
         device->drv = NULL;
 }
 
-static int memory_discover(void (*found)(const struct rig_driver_adapter *adapter, void *userdata), void *userdata)
+static int memory_discover(
+        void (*found)(const struct rig_driver_adapter *adapter, void *userdata), void *userdata)
 {
         uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
         struct rig_driver_adapter adapter = {
@@ -262,7 +290,6 @@ const struct rig_driver rig_driver_memory = {
         .discover = memory_discover,
         .hand_over = memory_hand_over,
         .poll = memory_poll,
-        .region_adopt = memory_region_adopt,
         .region_alloc = memory_region_alloc,
         .region_free = memory_region_free,
         .room = memory_room,
