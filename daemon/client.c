@@ -31,6 +31,7 @@
 
 #define MESSAGE_BYTES 4096u         /* more than any answer or event has */
 #define FAILURE_BYTES UINT64_C(320) /* more than a run-failed has */
+#define FOLLOWING_MAX 256u /* connections that are looked at one for the other: each takes some stack */
 #define PACKETS_MAX   512u /* taken at once to follow another connection: more than a socket holds */
 
 static const char *const state_names[RIG_CLIENT_STATE_MAX] = {
@@ -162,7 +163,7 @@ static void drop_objects(struct rig_client *c)
                         rig_buffer_unref(o);
 }
 
-static void activate_stalled(struct rig_core *core)
+void rig_client_resume_stalled(struct rig_core *core)
 {
         struct rig_list *l;
 
@@ -200,7 +201,7 @@ void rig_client_end(struct rig_client *client)
         c->ring = NULL;
         rig_list_remove(&c->link);
         core->n_clients--;
-        activate_stalled(core);
+        rig_client_resume_stalled(core);
         if (core->private_client)
                 rig_core_stop(core);
         rig_client_unref(c);
@@ -286,7 +287,7 @@ void rig_client_run_over(struct rig_client *client)
         if (rig_unlikely(client->throttled)) {
                 client->throttled = false;
                 rig_client_activate(client);
-                activate_stalled(client->core);
+                rig_client_resume_stalled(client->core);
         }
 }
 
@@ -342,7 +343,7 @@ static void other_side_gone(struct rig_client *c)
         rig_client_activate(c);
         if (c->throttled) {
                 c->throttled = false;
-                activate_stalled(c->core);
+                rig_client_resume_stalled(c->core);
         }
 }
 
@@ -680,11 +681,17 @@ bool rig_client_take_before(struct rig_client *client, uint64_t time)
 
         if (c->state == RIG_CLIENT_ENDED || c->taking)
                 return true; /* what it published before is being accepted further up */
+        rig_client_activate(c);
+        if (c->core->following == FOLLOWING_MAX) {
+                c->core->followed_too_deep = true; /* it comes in a turn of its own, and those above wait for it */
+                return false;
+        }
         rig_client_ref(c);
+        c->core->following++;
         c->taking = true;
         n = take(c, time, UINT_MAX, PACKETS_MAX);
         c->taking = false;
-        rig_client_activate(c);
+        c->core->following--;
         rig_client_unref(c);
         return n < 0 || (!c->throttled && rig_list_empty(&c->stalled));
 }

@@ -91,6 +91,9 @@ bool rig_client_take(struct rig_client *client);
  */
 bool rig_client_take_before(struct rig_client *client, uint64_t time);
 
+/* Those that are stalled try again. */
+void rig_client_resume_stalled(struct rig_core *core);
+
 /* It is looked at in every turn from now on. */
 void rig_client_activate(struct rig_client *client);
 /* Tells it that rigd sleeps. Return: false where it has published something meanwhile. */

@@ -322,6 +322,10 @@ static bool take_from_clients(struct rig_core *core)
                 }
                 rig_client_unref(c);
         }
+        if (rig_unlikely(core->followed_too_deep)) {
+                core->followed_too_deep = false;
+                rig_client_resume_stalled(core);
+        }
         return any;
 }
 
@@ -366,29 +370,52 @@ static int sleep_until_event(struct rig_core *core)
         return r;
 }
 
-/* Completes what clients that are gone had handed over, and lets their memory return. */
-static int drain(struct rig_core *core, uint64_t deadline_usec)
+/* Values reached so far, of every device that there is. */
+static uint64_t values_reached(const struct rig_core *core)
 {
-        for (;;) {
-                bool busy = false;
+        uint64_t n = 0;
+
+        rig_list_for_each (l, &core->order.timelines)
+                n += rig_list_entry(l, struct rig_timeline, all)->reached;
+        return n;
+}
+
+static bool busy(const struct rig_core *core)
+{
+        rig_list_for_each (l, &core->adapters)
+                if (rig_adapter_busy(rig_list_entry(l, struct rig_adapter, link)))
+                        return true;
+        return false;
+}
+
+/*
+ * Completes what clients that are gone had handed over, and lets their memory return. Work that does not end
+ * is left behind after DRAIN_USEC, counted from the last value reached where `patient`.
+ */
+static int drain(struct rig_core *core, bool patient)
+{
+        uint64_t deadline_usec = rig_deadline_usec(DRAIN_USEC), reached = values_reached(core);
+
+        while (busy(core)) {
                 int r;
 
-                rig_list_for_each (l, &core->adapters)
-                        busy = rig_adapter_busy(rig_list_entry(l, struct rig_adapter, link)) || busy;
-                if (!busy)
-                        return 0;
-                if (rig_now_usec() >= deadline_usec) {
-                        rig_log(LOG_WARNING, "work that does not end is left behind");
-                        core->left_behind = true;
-                        return 0;
-                }
                 turn(core);
                 atomic_store_explicit(&core->asleep, true, memory_order_seq_cst);
                 r = sd_event_run(core->event, DRAIN_LOOK_USEC);
                 atomic_store_explicit(&core->asleep, false, memory_order_relaxed);
                 if (r < 0)
                         return r;
+                if (patient && values_reached(core) != reached) {
+                        reached = values_reached(core);
+                        deadline_usec = rig_deadline_usec(DRAIN_USEC);
+                }
+                if (rig_now_usec() >= deadline_usec) {
+                        rig_log(LOG_WARNING, "work that does not end is left behind");
+                        core->left_behind = true;
+                        return 0;
+                }
         }
+        return 0;
 }
 
 /* Turns until the core is told to stop. */
@@ -436,7 +463,7 @@ int rig_core_run(struct rig_core *core)
         bool alone = core->private_client && rig_list_empty(&core->clients);
 
         end_clients(core);
-        return r < 0 ? r : drain(core, alone ? RIG_USEC_INFINITY : rig_deadline_usec(DRAIN_USEC));
+        return r < 0 ? r : drain(core, alone);
 }
 
 void rig_core_stop(struct rig_core *core)

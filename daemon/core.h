@@ -38,6 +38,8 @@ struct rig_core {
         struct rig_list adapters; /* struct rig_adapter */
         struct rig_list clients;  /* struct rig_client, all */
         struct rig_list active;   /* clients that are looked at in every turn */
+        unsigned following;       /* clients that are taken from because another one must follow them */
+        bool followed_too_deep;   /* some were left for the next turn */
         struct rig_list stalled;  /* clients that wait for another one's runs */
         struct rig_list busy;     /* devices with runs handed over and not reached */
         unsigned n_clients;
@@ -82,7 +84,8 @@ int rig_core_serve(struct rig_core *core, int fd);
 
 /*
  * Turns until it is told to stop, then ends its clients and completes the work that they had handed over:
- * all of it where its one client is gone, else for at most five seconds. Return: 0 or what sd-event gives.
+ * where its one client is gone, as long as values are reached, else for at most five seconds. Return: 0 or
+ * what sd-event gives.
  */
 int rig_core_run(struct rig_core *core);
 void rig_core_stop(struct rig_core *core);

@@ -51,6 +51,10 @@ static int make(struct rig_client *c, struct rig_device *device, uint32_t serial
         struct rig_buffer *b;
         int r;
 
+        if (!access || (region && !(region->access & access)))
+                return rig_error_set(e, -EPERM,
+                        "the descriptor was opened for neither reading nor writing, or for what its memory does "
+                        "not admit");
         r = rig_client_charge_object(c, e);
         if (r < 0)
                 return r;
@@ -623,14 +627,14 @@ static int make_token(void)
         return fd < 0 ? -errno : fd;
 }
 
-/* Who may only read a memory passes on no more than that. */
-static int reopen_read_only(int fd)
+/* Who may only read a memory, or only write it, passes on no more than that. */
+static int reopen(int fd, uint32_t access)
 {
         char path[64];
         int r;
 
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        r = open(path, O_RDONLY | O_CLOEXEC);
+        r = open(path, (access == RIG_ACCESS_READ ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
         return r < 0 ? -errno : r;
 }
 
@@ -638,7 +642,7 @@ int rig_request_buffer_export(struct rig_client *client, const struct rig_msg_bu
 {
         struct rig_buffer *b = rig_client_buffer(client, msg->buffer);
         struct rig_error e = RIG_ERROR_NULL;
-        _cleanup_(rig_closep) int read_only = -EBADF;
+        _cleanup_(rig_closep) int reopened = -EBADF;
         struct rig_memory *m;
         int fd, r;
 
@@ -658,8 +662,8 @@ int rig_request_buffer_export(struct rig_client *client, const struct rig_msg_bu
         r = fd < 0                   ? fd
             : m->identity.registered ? 0
                                      : rig_identities_add(&client->core->identities, &m->identity, fd);
-        if (r >= 0 && b->access == RIG_ACCESS_READ && fd_access(fd) != RIG_ACCESS_READ)
-                fd = r = read_only = reopen_read_only(fd);
+        if (r >= 0 && fd_access(fd) & ~b->access)
+                fd = r = reopened = reopen(fd, b->access);
         if (r < 0) {
                 rig_error_set(&e, r, "no descriptor can be had: %s", strerror(-r));
                 return refuse(client, msg->serial, r, &e);
