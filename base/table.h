@@ -22,7 +22,7 @@ static inline void *rig_table_get(const struct rig_table *table, uint32_t id)
 static inline int rig_table_set(struct rig_table *table, uint32_t id, void *object)
 {
         if (id >= table->room) {
-                uint32_t room = RIG_MAX(RIG_MAX(table->room * 2, 16u), id + 1);
+                uint32_t least = RIG_MAX(id + 1, 16u), room = RIG_MAX(table->room * 2, least);
                 void **slots = realloc(table->slots, room * sizeof(*slots));
 
                 if (!slots)

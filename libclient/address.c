@@ -2,9 +2,9 @@
 /*
  * Addresses.
  *
- * Without an address the environment's is taken, then the system's rigd where one answers, then a private one
- * is started. A system's rigd that is there but may not be used is an error and no reason to start another: the
- * program would silently not share what everyone else shares.
+ * Without an address the environment's is taken, then the system's rigd where one answers, then a private
+ * one is started. A system's rigd that is there but may not be used is an error and no reason to start
+ * another: the program would silently not share what everyone else shares.
  */
 #include "libclient/address.h"
 

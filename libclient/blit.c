@@ -2,9 +2,10 @@
 /*
  * Bytes between the program and a buffer.
  *
- * Memory that the host addresses is waited for and copied through its mapping. Any other goes through staging slots
- * in pieces, two at a time where both slots are free: while a device copies one, the program's bytes of the
- * other are copied here. Only the program's own bytes are waited for; the rest is ordered by memory.
+ * Memory that the host addresses is waited for and copied through its mapping. Any other goes through
+ * staging slots in pieces, two at a time where both slots are free: while a device copies one, the program's
+ * bytes of the other are copied here. Only the program's own bytes are waited for; the rest is ordered by
+ * memory.
  */
 #include <string.h>
 
@@ -18,10 +19,11 @@ struct blit {
         struct rig_point point[SLOTS]; /* the step that uses the slot, or no device */
         uint64_t bytes[SLOTS];         /* of the program's that it holds */
         uint32_t n_slots;
-        struct rig_range range;        /* what is left of the buffer */
+        struct rig_range range; /* what is left of the buffer */
 };
 
-static int check(struct rig_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes, uint32_t access)
+static int check(
+        struct rig_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes, uint32_t access)
 {
         int r;
 
@@ -31,7 +33,8 @@ static int check(struct rig_buffer *buffer, uint64_t offset, const void *data, u
         if (r == 0)
                 r = rig_buffer_check_range(buffer, offset, bytes);
         if (r == 0 && access & ~buffer->access)
-                r = rig_fail(-EACCES, "the buffer's memory admits no %s", access == RIG_WRITE ? "writes" : "reads");
+                r = rig_fail(-EACCES, "the buffer's memory admits no %s",
+                        access == RIG_WRITE ? "writes" : "reads");
         return r;
 }
 
@@ -43,7 +46,8 @@ static int blit_init(struct blit *b, struct rig_buffer *buffer, uint64_t offset,
         r = rig_stage_for(buffer, &b->stage);
         if (r < 0)
                 return r;
-        /* One is waited for; the second only makes it faster, and two blits that wait for two would never end. */
+        /* One is waited for; the second only makes it faster, and two blits that wait for two would never
+         * end. */
         b->slot[b->n_slots++] = rig_stage_take(b->stage, true);
         if (bytes > rig_stage_bytes(b->stage))
                 b->slot[b->n_slots] = rig_stage_take(b->stage, false);

@@ -2,12 +2,13 @@
 /*
  * Buffers.
  *
- * A buffer is made by a request, whose answer says where its bytes are; a view by an ordered message that needs
- * no answer, since the library can check all that rigd would. The last reference publishes that the buffer
- * is dropped: what was published before still uses it, and rigd returns the memory once that is done.
+ * A buffer is made by a request, whose answer says where its bytes are; a view by an ordered message that
+ * needs no answer, since the library can check all that rigd would. The last reference publishes that the
+ * buffer is dropped: what was published before still uses it, and rigd returns the memory once that is done.
  *
- * Two buffers that share a memory share it here too, except where the library cannot know: a descriptor that was
- * imported or adopted makes a memory of its own here, and is marked shared, so that rigd is asked for its order.
+ * Two buffers that share a memory share it here too, except where the library cannot know: a descriptor that
+ * was imported or adopted makes a memory of its own here, and is marked shared, so that rigd is asked for
+ * its order.
  */
 #include "libclient/buffer.h"
 
@@ -39,8 +40,8 @@ static int take_buffer(struct rig_call *call, const union rig_msg *msg, struct r
 }
 
 /*
- * Whether a descriptor of the program's maps the memory: a memfd that stays as long as it is. What names memory
- * that the host does not address is shorter.
+ * Whether a descriptor of the program's maps the memory: a memfd that stays as long as it is. What names
+ * memory that the host does not address is shorter.
  */
 static bool maps(int fd, const struct made *made)
 {
@@ -51,10 +52,11 @@ static bool maps(int fd, const struct made *made)
                 return false;
         seals = fcntl(fd, F_GET_SEALS);
         return seals >= 0 && seals & F_SEAL_SHRINK &&
-                !rig_range_outside(made->done.offset, made->done.bytes, (uint64_t)st.st_size);
+               !rig_range_outside(made->done.offset, made->done.bytes, (uint64_t)st.st_size);
 }
 
-static int memory_new(const struct rig_buffer_making *making, struct made *made, struct rig_memory **ret_memory)
+static int memory_new(
+        const struct rig_buffer_making *making, struct made *made, struct rig_memory **ret_memory)
 {
         struct rig_device *device = making->device;
         struct rig_memory *memory = calloc(1, sizeof(*memory));
@@ -83,7 +85,8 @@ static int memory_new(const struct rig_buffer_making *making, struct made *made,
         return 0;
 }
 
-static int buffer_new(const struct rig_buffer_making *making, struct made *made, struct rig_buffer **ret_buffer)
+static int buffer_new(
+        const struct rig_buffer_making *making, struct made *made, struct rig_buffer **ret_buffer)
 {
         _cleanup_(rig_freep) struct rig_buffer *buffer = NULL;
         int r;
@@ -245,8 +248,8 @@ int rig_buffer_check_range(const struct rig_buffer *buffer, uint64_t offset, uin
 {
         if (!rig_range_outside(offset, bytes, buffer->bytes))
                 return 0;
-        return rig_fail(-ERANGE, "%llu bytes from %llu are not inside a buffer of %llu", (unsigned long long)bytes,
-                (unsigned long long)offset, (unsigned long long)buffer->bytes);
+        return rig_fail(-ERANGE, "%llu bytes from %llu are not inside a buffer of %llu",
+                (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)buffer->bytes);
 }
 
 /* Publishes a view, whose number is new. */
@@ -384,8 +387,8 @@ static uint64_t awaited(const struct rig_stamp *stamp, uint32_t access)
 }
 
 /*
- * What a memory that is this connection's alone waits for, held. With the lock held; it is not dropped. Return: 0;
- * -EAGAIN where only rigd knows.
+ * What a memory that is this connection's alone waits for, held. With the lock held; it is not dropped.
+ * Return: 0; -EAGAIN where only rigd knows.
  */
 static int find_targets(struct rig_buffer *buffer, uint32_t access, struct target *targets, int *n)
 {

@@ -7,7 +7,7 @@
 
 struct rig_buffer {
         _Atomic uint32_t refs;
-        bool internal;             /* the library's own: keeps no reference on its device */
+        bool internal; /* the library's own: keeps no reference on its device */
         uint32_t id;
         uint32_t access;           /* what it admits */
         struct rig_device *device; /* a reference, unless internal */
@@ -39,9 +39,9 @@ int rig_buffer_address(const struct rig_buffer *buffer, uint8_t **ret_address);
 int rig_buffer_check_range(const struct rig_buffer *buffer, uint64_t offset, uint64_t bytes);
 
 /*
- * Makes the request that creates a buffer and stores it. `request` is a buffer-new, -adopt, -borrow or -import
- * whose buffer number is at `id`. `of`: whose memory it is, or NULL for one of its own. `given_fd`: a descriptor of the
- * program's that may map the memory where rigd sends none, or -EBADF.
+ * Makes the request that creates a buffer and stores it. `request` is a buffer-new, -adopt, -borrow or
+ * -import whose buffer number is at `id`. `of`: whose memory it is, or NULL for one of its own. `given_fd`:
+ * a descriptor of the program's that may map the memory where rigd sends none, or -EBADF.
  */
 struct rig_buffer_making {
         struct rig_device *device;

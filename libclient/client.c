@@ -2,13 +2,13 @@
 /*
  * The connection.
  *
- * It is made by an address and a hello, in which both sides say what they speak and rigd hands over the shared
- * pages, which are checked before they are believed. It ends with its last reference: devices hold one each,
- * buffers, works and images hold their device's, so nothing outlives it.
+ * It is made by an address and a hello, in which both sides say what they speak and rigd hands over the
+ * shared pages, which are checked before they are believed. It ends with its last reference: devices hold
+ * one each, buffers, works and images hold their device's, so nothing outlives it.
  *
- * A process that forked has a copy of the connection and must not use it: both would count values and move the
- * ring's tail. A page that the kernel wipes in the child says so; every call looks at it first, before the
- * lock, which a thread that the child does not have may have held.
+ * A process that forked has a copy of the connection and must not use it: both would count values and move
+ * the ring's tail. A page that the kernel wipes in the child says so; every call looks at it first, before
+ * the lock, which a thread that the child does not have may have held.
  */
 #include "libclient/client.h"
 
@@ -68,7 +68,9 @@ static int process_enter(void)
                 page = atomic_load_explicit(&process_page, memory_order_relaxed);
                 if (*page == 0)
                         *page = ++n_processes;
-                rig_process_page = page;
+                /* Written once, before this process has a connection: read by all of them without a lock. */
+                if (rig_process_page != page)
+                        rig_process_page = page;
         }
         pthread_mutex_unlock(&process_mutex);
         return r;
@@ -89,8 +91,7 @@ int rig_check_slowly(struct rig *rig)
 static void connection_free(struct rig *rig)
 {
         rig_notify_deinit(rig);
-        rig_list_for_each_safe(i, &rig->calls)
-        {
+        rig_list_for_each_safe (i, &rig->calls) {
                 struct rig_call *call = rig_list_entry(i, struct rig_call, link);
 
                 if (call->orphan)
@@ -197,14 +198,15 @@ static int map_pages(struct rig *rig, struct hello *hello)
         if (rig->transport != RIG_TRANSPORT_SOCKET)
                 r = rig_words_map(hello->words, &rig->words);
         if (r < 0)
-                return rig_fail(-EPROTO, "%s sent no page of words, or not a sealed one of %u bytes", rig->origin,
-                        RIG_WORDS_BYTES);
+                return rig_fail(-EPROTO, "%s sent no page of words, or not a sealed one of %u bytes",
+                        rig->origin, RIG_WORDS_BYTES);
         if (rig->transport != RIG_TRANSPORT_RING)
                 return 0;
         r = rig_ring_map(hello->ring, &rig->ring, &rig->ring_bytes);
         if (r < 0 || hello->doorbell < 0)
-                return rig_fail(-EPROTO, "%s sent no ring with its doorbell, or not a sealed one of %u bytes",
-                        rig->origin, RIG_RING_FILE_BYTES);
+                return rig_fail(-EPROTO,
+                        "%s sent no ring with its doorbell, or not a sealed one of %u bytes", rig->origin,
+                        RIG_RING_FILE_BYTES);
         rig->doorbell = rig_steal_fd(&hello->doorbell);
         return 0;
 }
@@ -218,7 +220,8 @@ static int agree(struct rig *rig, struct hello *hello)
         if (!(hello->features & RIG_FEATURE_WORDS))
                 rig->transport = RIG_TRANSPORT_SOCKET;
         else if (!(hello->features & RIG_FEATURE_RING))
-                rig->transport = rig->transport == RIG_TRANSPORT_SOCKET ? RIG_TRANSPORT_SOCKET : RIG_TRANSPORT_WORDS;
+                rig->transport =
+                        rig->transport == RIG_TRANSPORT_SOCKET ? RIG_TRANSPORT_SOCKET : RIG_TRANSPORT_WORDS;
         return map_pages(rig, hello);
 }
 

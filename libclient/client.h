@@ -52,14 +52,14 @@ struct rig {
 
         /* wire.c and read.c, under the lock */
         struct rig_lock lock;
-        uint64_t tail;        /* bytes of the ring published */
-        uint64_t head_seen;   /* bytes of the ring that rigd is known to have taken */
-        uint64_t runs_room;   /* runs that may be submitted before the ones in flight are counted again */
-        uint32_t serial;      /* the last one given */
+        uint64_t tail;         /* bytes of the ring published */
+        uint64_t head_seen;    /* bytes of the ring that rigd is known to have taken */
+        uint64_t runs_room;    /* runs that may be submitted before the ones in flight are counted again */
+        uint32_t serial;       /* the last one given */
         struct rig_list calls; /* struct rig_call: requests without their answer */
         uint8_t *outbox;
-        bool reading;         /* a thread leads: it alone reads the socket */
-        uint32_t followers;   /* threads that sleep on `turns` */
+        bool reading;           /* a thread leads: it alone reads the socket */
+        uint32_t followers;     /* threads that sleep on `turns` */
         _Atomic uint32_t turns; /* moves whenever the leader has read or leaves */
 
         /* the thread that leads, or who holds the lock while none does */
@@ -68,14 +68,15 @@ struct rig {
 
         /* objects, under the lock */
         struct rig_ids device_ids, buffer_ids, work_ids, image_ids;
-        struct rig_device *devices[RIG_PROTO_DEVICES_MAX + 1]; /* by id; open ones, which keep themselves here */
-        uint32_t epochs[RIG_PROTO_DEVICES_MAX + 1];            /* which opening of an id is the present one */
+        struct rig_device
+                *devices[RIG_PROTO_DEVICES_MAX + 1]; /* by id; open ones, which keep themselves here */
+        uint32_t epochs[RIG_PROTO_DEVICES_MAX + 1];  /* which opening of an id is the present one */
         uint64_t memories; /* how many were ever made: each has a number of its own */
 
         /* callbacks (notify.c), under the lock */
         struct rig_list due; /* struct rig_due */
-        int due_fd;          /* eventfd, set while `due` is not empty; -EBADF until somebody asks for a descriptor */
-        int poll_fd;         /* epoll over `fd` and `due_fd` */
+        int due_fd;  /* eventfd, set while `due` is not empty; -EBADF until somebody asks for a descriptor */
+        int poll_fd; /* epoll over `fd` and `due_fd` */
 
         /* staging.c */
         pthread_mutex_t stage_mutex;
@@ -93,7 +94,7 @@ static inline int rig_check(struct rig *rig)
 {
         /* acquire: pairs with the store in rig_break(), so that the text is there */
         if (rig_likely(*rig_process_page == rig->process &&
-                    atomic_load_explicit(&rig->broken, memory_order_acquire) == 0))
+                       atomic_load_explicit(&rig->broken, memory_order_acquire) == 0))
                 return 0;
         return rig_check_slowly(rig);
 }

@@ -2,12 +2,12 @@
 /*
  * A crew of threads.
  *
- * A loop is opened under the lock and its items are claimed by one atomic counter, so a worker that comes late finds
- * it closed or takes what is left; it never meets the counter of another loop, because it joined under the lock and
- * the leader waits for all that joined before it opens the next.
+ * A loop is opened under the lock and its items are claimed by one atomic counter, so a worker that comes
+ * late finds it closed or takes what is left; it never meets the counter of another loop, because it joined
+ * under the lock and the leader waits for all that joined before it opens the next.
  *
- * A sleeper reads `pokes` under the lock, together with what it found there was not to do; whoever gives it something
- * moves `pokes` afterwards, so that the sleep does not begin or ends.
+ * A sleeper reads `pokes` under the lock, together with what it found there was not to do; whoever gives it
+ * something moves `pokes` afterwards, so that the sleep does not begin or ends.
  */
 #include "libclient/crew.h"
 
@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 
-#define SPIN_USEC   10                        /* for the next loop, before a worker sleeps */
+#define SPIN_USEC   10 /* for the next loop, before a worker sleeps */
 #define FINISH_USEC (50 * RIG_USEC_PER_MSEC)
 
 struct start {
@@ -114,7 +114,8 @@ void rig_crew_for(
                 return;
         }
         rig_lock_take(&crew->lock);
-        crew->loop = (struct rig_crew_loop){.items = items, .data = data, .n = n, .batch = batch, .open = true};
+        crew->loop =
+                (struct rig_crew_loop){.items = items, .data = data, .n = n, .batch = batch, .open = true};
         rig_lock_drop(&crew->lock);
         rig_crew_wake(crew, (uint32_t)RIG_MIN(chunks - 1, (uint64_t)crew->n_workers - 1));
         take_items(crew, worker);

@@ -29,14 +29,15 @@ struct rig_crew {
         struct rig_lock lock;
 
         /* under the lock */
-        bool leading;        /* one leads */
-        bool work;           /* there is something to lead; the owner's to set */
+        bool leading; /* one leads */
+        bool work;    /* there is something to lead; the owner's to set */
         bool stopping;
         struct rig_crew_loop loop;
 
         _Atomic uint32_t pokes;    /* moves with every reason to wake up; what sleepers sleep on */
         _Atomic uint32_t sleepers; /* how many do */
-        _Atomic uint32_t finished; /* moves when the last that joined a loop is done; the leader sleeps on it */
+        _Atomic uint32_t
+                finished; /* moves when the last that joined a loop is done; the leader sleeps on it */
 
         /* constant once started */
         uint32_t n_workers;
@@ -50,8 +51,8 @@ struct rig_crew {
  * @crew:      zeroed
  * @n_workers: how many
  * @name:      of the threads
- * @lead:      what the leading thread runs, without the lock, until there is nothing to lead; it clears `leading`
- *             under the lock. False: it stopped the crew, which is gone
+ * @lead:      what the leading thread runs, without the lock, until there is nothing to lead; it clears
+ * `leading` under the lock. False: it stopped the crew, which is gone
  * @data:      for @lead
  *
  * Return: 0 where at least one runs; a negative errno value.
@@ -59,13 +60,16 @@ struct rig_crew {
 int rig_crew_start(struct rig_crew *crew, uint32_t n_workers, const char *name,
         bool (*lead)(void *data, uint32_t worker), void *data);
 
-/* Ends the threads and waits for them; one of them may call it, which then ends by itself. Frees nothing else. */
+/* Ends the threads and waits for them; one of them may call it, which then ends by itself. Frees nothing
+ * else. */
 void rig_crew_stop(struct rig_crew *crew);
 
 /* Wakes some sleepers, up to `n`. */
 void rig_crew_wake(struct rig_crew *crew, uint32_t n);
 
-/* Does a loop of `n` items, `batch` at a time, on all workers. The leader's, as worker `worker`. Returns when done. */
-void rig_crew_for(struct rig_crew *crew, uint32_t worker, uint64_t n, uint64_t batch, rig_crew_items items, void *data);
+/* Does a loop of `n` items, `batch` at a time, on all workers. The leader's, as worker `worker`. Returns
+ * when done. */
+void rig_crew_for(struct rig_crew *crew, uint32_t worker, uint64_t n, uint64_t batch, rig_crew_items items,
+        void *data);
 
 #endif

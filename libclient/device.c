@@ -3,12 +3,13 @@
  * Devices.
  *
  * The library counts the values it submits itself, as rigd does when it accepts them: only this connection
- * submits to its devices. What was reached it reads from the device's word in the shared page, or without one
- * from what events told.
+ * submits to its devices. What was reached it reads from the device's word in the shared page, or without
+ * one from what events told.
  *
- * A device is in the connection's table, where events find it, from the answer that opened it (handled in the
- * order of the socket, so that no event of an earlier device of the same number is taken for its own) until it
- * is closed. The last reference closes it, after the workers of a host device have finished what was accepted.
+ * A device is in the connection's table, where events find it, from the answer that opened it (handled in
+ * the order of the socket, so that no event of an earlier device of the same number is taken for its own)
+ * until it is closed. The last reference closes it, after the workers of a host device have finished what
+ * was accepted.
  *
  * Failures of runs and the loss of the device are kept here until somebody is told; wait.c tells them.
  */
@@ -28,15 +29,24 @@
 static void device_free(struct rig_device *device)
 {
         pthread_mutex_destroy(&device->once_mutex);
+        rig_host_free(device->host);
         free(device->failures);
         free(device->uses);
         free(device);
 }
 
+/* A device that is being opened, and its workers, should its code run here: other threads see it complete.
+ */
+struct opening {
+        struct rig_device *device;
+        struct rig_host *host;
+};
+
 static int take_device(struct rig_call *call, const union rig_msg *msg, struct rig_packet_fds *fds)
 {
         const struct rig_msg_device_done *m = &msg->device_done;
-        struct rig_device *device = call->data;
+        struct opening *opening = call->data;
+        struct rig_device *device = opening->device;
         struct rig *rig = device->rig;
 
         rig_text_copy(m->arch, device->arch, sizeof(device->arch));
@@ -45,6 +55,8 @@ static int take_device(struct rig_call *call, const union rig_msg *msg, struct r
         device->flags = m->flags;
         device->n_queues = m->n_queues;
         memcpy(device->queues, m->queues, sizeof(device->queues[0]) * m->n_queues);
+        if (m->flags & RIG_DEVICE_CLIENT_CODE)
+                device->host = RIG_STEAL(opening->host);
         device->word = rig->words ? &rig->words->word[device->id - 1] : NULL;
         device->epoch = ++rig->epochs[device->id];
         rig->devices[device->id] = device;
@@ -74,8 +86,9 @@ static int device_new(struct rig *rig, const char *name, struct rig_device **ret
         return 0;
 }
 
-static int device_ask(struct rig_device *device)
+static int device_ask(struct opening *opening)
 {
+        struct rig_device *device = opening->device;
         struct rig_msg_device_open m = {.name = rig_text(device->name, RIG_PROTO_NAME_MAX)};
         struct rig_request request = RIG_REQUEST(RIG_MSG_DEVICE_OPEN, m);
         struct rig_call call = RIG_CALL_INIT(RIG_MSG_DEVICE_DONE);
@@ -90,7 +103,7 @@ static int device_ask(struct rig_device *device)
 
         m.device = device->id;
         call.take = take_device;
-        call.data = device;
+        call.data = opening;
         r = rig_wire_call(rig, &request, &call);
         if (r < 0) {
                 rig_lock_take(&rig->lock);
@@ -119,24 +132,21 @@ static void device_close(struct rig_device *device)
 int rig_device_open_internal(struct rig *rig, const char *name, struct rig_device **ret_device)
 {
         struct rig_device *device = NULL;
+        struct opening opening = {0};
         int r;
 
         r = device_new(rig, name, &device);
         if (r < 0)
                 return r;
         device->internal = true;
-        r = device_ask(device);
+        opening.device = device;
+        r = rig_host_new(device, &opening.host);
+        if (r == 0)
+                r = device_ask(&opening);
+        rig_host_free(opening.host);
         if (r < 0) {
                 device_free(device);
                 return r;
-        }
-        if (device->flags & RIG_DEVICE_CLIENT_CODE) {
-                r = rig_host_new(device, &device->host);
-                if (r < 0) {
-                        device_close(device);
-                        device_free(device);
-                        return r;
-                }
         }
         *ret_device = device;
         return 0;
@@ -373,8 +383,8 @@ static void trim_uses(struct rig_device *device)
         uint64_t reached = rig_device_now(device);
 
         /* acquire: counted before the value was reached, and read after it was */
-        if (device->word && atomic_load_explicit(&device->word->failures, memory_order_acquire) !=
-                                    device->failures_told)
+        if (device->word &&
+                atomic_load_explicit(&device->word->failures, memory_order_acquire) != device->failures_told)
                 return;
         while (device->n_uses > 0 && device->uses[device->uses_first].value <= reached) {
                 device->uses_first = (device->uses_first + 1) & (device->uses_room - 1);
@@ -420,7 +430,7 @@ static bool caught_up(void *data)
 
         /* acquire: pairs with rigd's count, which is before the value it passes */
         return (int32_t)(atomic_load_explicit(&device->word->failures, memory_order_acquire) -
-                       device->failures_told) <= 0;
+                         device->failures_told) <= 0;
 }
 
 int rig_device_catch_up(struct rig_device *device)
@@ -441,8 +451,8 @@ static int tell(struct rig_device *device, uint32_t i)
         const struct rig_failure *failure = &device->failures[i];
         int r;
 
-        r = rig_fail(failure->error, "run %llu of %s failed: %s", (unsigned long long)failure->value, device->name,
-                failure->text);
+        r = rig_fail(failure->error, "run %llu of %s failed: %s", (unsigned long long)failure->value,
+                device->name, failure->text);
         forget_failure(device, i);
         return r;
 }

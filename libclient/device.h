@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "libclient/client.h"
 
-#define RIG_FAILURES_MAX        64 /* failed runs kept until somebody is told */
-#define RIG_ONCE_MAX            4  /* works of the library's own for the one-shot calls */
-#define RIG_FAILURE_MEMORIES    4  /* memories that a failed run is known to have used */
+#define RIG_FAILURES_MAX     64 /* failed runs kept until somebody is told */
+#define RIG_ONCE_MAX         4  /* works of the library's own for the one-shot calls */
+#define RIG_FAILURE_MEMORIES 4  /* memories that a failed run is known to have used */
 
 /* A run that failed and that no wait has told of yet. */
 struct rig_failure {
@@ -53,11 +53,11 @@ struct rig_device {
         /* under the connection's lock */
         _Atomic uint32_t failures_told; /* run-failed events that came; read anywhere */
         _Atomic uint32_t n_failures;    /* read anywhere */
-        struct rig_failure *failures; /* RIG_FAILURES_MAX of them, by value */
-        struct rig_use *uses;         /* a ring, on a device of files alone */
+        struct rig_failure *failures;   /* RIG_FAILURES_MAX of them, by value */
+        struct rig_use *uses;           /* a ring, on a device of files alone */
         uint32_t uses_first, n_uses, uses_room;
-        struct rig_list notifies;     /* struct rig_due, by no order */
-        struct rig_due *on_lost;      /* what rig_device_on_lost() asked for, or NULL */
+        struct rig_list notifies; /* struct rig_due, by no order */
+        struct rig_due *on_lost;  /* what rig_device_on_lost() asked for, or NULL */
 
         /* once.c: works of the library's own, made when first needed; they keep no reference */
         pthread_mutex_t once_mutex;
@@ -66,14 +66,15 @@ struct rig_device {
         struct rig_stage *stage;
 
         struct rig_host *host; /* the workers, where its code runs here */
+        _Atomic uint64_t done; /* the last value that they did */
 };
 
 /* Opens a device that keeps no reference on the connection. As rig_device_open(). */
 int rig_device_open_internal(struct rig *rig, const char *name, struct rig_device **ret_device);
 
 /*
- * Takes a reference on a device found in the connection's table; false where it is ending already. With the lock
- * held; it is dropped without.
+ * Takes a reference on a device found in the connection's table; false where it is ending already. With the
+ * lock held; it is dropped without.
  */
 static inline bool rig_device_hold(struct rig_device *device)
 {
@@ -93,7 +94,13 @@ static inline uint64_t rig_device_now(const struct rig_device *device)
         const _Atomic uint64_t *word = device->word ? &device->word->signaled : &device->reached;
 
         /* acquire: what the work wrote is visible to who saw its value */
-        return atomic_load_explicit(word, memory_order_acquire);
+        uint64_t now = atomic_load_explicit(word, memory_order_acquire);
+
+        /* The word went through another process; what a worker of this one wrote is ordered by its own
+         * store. */
+        if (device->host)
+                (void)atomic_load_explicit(&device->done, memory_order_acquire);
+        return now;
 }
 
 /* The value up to which a host device may run. */
@@ -108,13 +115,13 @@ static inline uint64_t rig_device_ready_now(const struct rig_device *device)
 /* True once rigd said that the device is lost; its reason may still be on the way. */
 static inline bool rig_device_lost_now(const struct rig_device *device)
 {
-        if (device->word &&
-                atomic_load_explicit(&device->word->flags, memory_order_acquire) & RIG_WORD_LOST)
+        if (device->word && atomic_load_explicit(&device->word->flags, memory_order_acquire) & RIG_WORD_LOST)
                 return true;
         return atomic_load_explicit(&device->lost, memory_order_acquire);
 }
 
-/* Waits for the reason of a device that is lost. Return: -ENODEV with the sentence, or what broke the connection. */
+/* Waits for the reason of a device that is lost. Return: -ENODEV with the sentence, or what broke the
+ * connection. */
 int rig_device_fail_lost(struct rig_device *device);
 
 /* True where a queue of the device runs this (RIG_RUNS_...); ret_queue: which. */
@@ -126,17 +133,17 @@ void rig_device_note_use(struct rig_device *device, uint64_t value, uint64_t mem
 int rig_device_use_room(struct rig_device *device, uint32_t n);
 
 /*
- * Reads what is due of the failures of runs that were reached. With the lock held. Return: 0, or what broke the
- * connection.
+ * Reads what is due of the failures of runs that were reached. With the lock held. Return: 0, or what broke
+ * the connection.
  */
 int rig_device_catch_up(struct rig_device *device);
 
 /*
- * Tells and forgets the earliest failure of a run from `first` to `last`. With the lock held. Return: 0 where
- * there is none, else its error with the sentence.
+ * Tells and forgets the earliest failure of a run from `first` to `last`. With the lock held. Return: 0
+ * where there is none, else its error with the sentence.
  */
 int rig_device_tell_failure(struct rig_device *device, uint64_t first, uint64_t last);
-/* The same of a run that used the memory of this number: one that is known to, or is its last write or use. */
+/* The same of a run that used the memory of this number: is known to, or is its last write or use. */
 int rig_device_tell_failure_of(
         struct rig_device *device, uint64_t memory, uint64_t last_write, uint64_t last_use);
 
@@ -145,7 +152,8 @@ static inline bool rig_device_faultless(const struct rig_device *device)
 {
         uint32_t told = atomic_load_explicit(&device->failures_told, memory_order_relaxed);
 
-        /* acquire: rigd counts a failure before it passes the value; a reader that saw the value sees the count */
+        /* acquire: rigd counts a failure before it passes the value; a reader that saw the value sees the
+         * count */
         if (device->word && atomic_load_explicit(&device->word->failures, memory_order_acquire) != told)
                 return false;
         return atomic_load_explicit(&device->n_failures, memory_order_acquire) == 0;

@@ -3,8 +3,8 @@
  * The error of each thread, and the words for the codes.
  *
  * A failing call writes its sentence into the thread's own error where the failure is born, so that no
- * function between there and the program has to carry it. A call that succeeds leaves the sentence of the one
- * that failed before it: rig_error() promises it only until the next call.
+ * function between there and the program has to carry it. A call that succeeds leaves the sentence of the
+ * one that failed before it: rig_error() promises it only until the next call.
  */
 #include "libclient/fail.h"
 

@@ -2,17 +2,17 @@
 /*
  * Host devices: the program's own code as ordered work.
  *
- * rigd orders a host device's runs as any device's, and says in the device's word how far they may go. The runs
- * themselves wait here, in a list of what was submitted; the leading worker takes them in order, waits until
- * the next one may run, does its parts one after the other with the help of all workers, and publishes that it is
- * done. A run that may follow at once costs no round trip.
+ * rigd orders a host device's runs as any device's, and says in the device's word how far they may go. The
+ * runs themselves wait here, in a list of what was submitted; the leading worker takes them in order, waits
+ * until the next one may run, does its parts one after the other with the help of all workers, and publishes
+ * that it is done. A run that may follow at once costs no round trip.
  *
  * A run that rigd passed, because it is lost with another device's work, must not be done. rigd counts a
  * failure before it moves the word past it: so the failures that are due are read before a run begins.
  *
  * What a run uses is kept by its entry in the list: the memories' mappings and the work's parts, which the
- * program may have dropped. The device itself is not: its last reference waits here until the list is empty, so that
- * accepted work completes.
+ * program may have dropped. The device itself is not: its last reference waits here until the list is empty,
+ * so that accepted work completes.
  *
  * Nobody is woken while there is nothing to run.
  */
@@ -33,20 +33,19 @@
 #define FIFO_WORDS_MIN 4096u
 #define WORKERS_MAX    1024
 #define NAP_USEC       (50 * RIG_USEC_PER_MSEC)
-#define WORDS_NAP_USEC RIG_USEC_PER_MSEC /* between looks at the word, where rigd does not know who sleeps */
 
 /* A run, taken from the list. */
 struct host_run {
         uint64_t value;
-        struct rig_work *work; /* pinned */
+        struct rig_work *work;                           /* pinned */
         struct rig_host_slot slots[RIG_PROTO_SLOTS_MAX]; /* each with a reference on its memory */
 };
 
 struct rig_host {
         struct rig_device *device; /* not counted: it ends us */
         pthread_mutex_t start_mutex;
-        uint32_t wanted; /* workers, or 0: as many as cores; under start_mutex */
-        bool started;    /* under start_mutex */
+        uint32_t wanted;      /* workers, or 0: as many as cores; under start_mutex */
+        bool started;         /* under start_mutex */
         _Atomic bool running; /* the same, to look at */
 
         struct rig_crew crew;
@@ -54,13 +53,13 @@ struct rig_host {
         /* under the crew's lock */
         uint64_t *fifo; /* entries, in words */
         uint32_t fifo_words;
-        uint64_t first, used; /* positions, in words ever queued */
-        bool kick;            /* something was queued while nobody led */
-        uint64_t taken;       /* the value of the run that the leader has */
-        bool skip;            /* rigd passed it */
+        uint64_t first, used;                   /* positions, in words ever queued */
+        bool kick;                              /* something was queued while nobody led */
+        uint64_t taken;                         /* the value of the run that the leader has */
+        bool skip;                              /* rigd passed it */
         void (*end)(struct rig_device *device); /* to be called once all is done */
 
-        _Atomic uint32_t n_runs; /* queued or being done; who ends the device sleeps on it */
+        _Atomic uint32_t n_runs;    /* queued or being done; who ends the device sleeps on it */
         struct rig_part_run *parts; /* the leader's */
 };
 
@@ -76,12 +75,15 @@ int rig_host_new(struct rig_device *device, struct rig_host **ret_host)
         return 0;
 }
 
-static void host_free(struct rig_host *host)
+struct rig_host *rig_host_free(struct rig_host *host)
 {
+        if (!host)
+                return NULL;
         pthread_mutex_destroy(&host->start_mutex);
         rig_part_run_free(host->parts);
         free(host->fifo);
         free(host);
+        return NULL;
 }
 
 /* ---------------------------------------------------------------- the list */
@@ -191,7 +193,7 @@ static void take_entry(struct rig_host *host, struct host_run *run)
         host->first = p;
 }
 
-/* True where there is an entry, after waiting for one for a moment. With the crew's lock held, and dropped. */
+/* Waits for an entry for a moment. With the crew's lock held, and dropped. Return: if there is one. */
 static bool some_entry(struct rig_host *host)
 {
         uint64_t until = 0;
@@ -260,15 +262,11 @@ static void wait_for_word(const struct judged *j)
 static void wait_for_socket(const struct judged *j)
 {
         struct rig *rig = j->host->device->rig;
-        int r;
 
         rig_lock_take(&rig->lock);
         rig_wire_drain(rig);
-        do {
-                uint64_t nap = j->host->device->word ? rig_deadline_usec(WORDS_NAP_USEC) : RIG_USEC_INFINITY;
-
-                r = rig_wire_wait(rig, judged, (void *)(uintptr_t)j, nap, rig->spin_usec);
-        } while (r == -ETIMEDOUT);
+        /* Whatever ends it, the verdict is asked again. */
+        (void)rig_wire_wait(rig, judged, (void *)(uintptr_t)j, RIG_USEC_INFINITY, rig->spin_usec);
         rig_lock_drop(&rig->lock);
 }
 
@@ -282,7 +280,7 @@ static enum verdict await_turn(struct rig_host *host, uint64_t value)
         int r = 0;
 
         if (!judged(&j)) {
-                if (device->rig->ring)
+                if (device->word)
                         wait_for_word(&j);
                 else
                         wait_for_socket(&j);
@@ -303,13 +301,16 @@ static enum verdict await_turn(struct rig_host *host, uint64_t value)
         return skip ? VERDICT_PASSED : VERDICT_RUN;
 }
 
-/* Tells rigd that the run is done, or failed with `error`. What cannot be told breaks the connection by itself. */
+/* Tells rigd that the run is done, or failed with `error`. What cannot be told breaks the connection by
+ * itself. */
 static void publish_done(struct rig_device *device, uint64_t value, int error)
 {
         struct rig_msg_host_done m;
         struct rig *rig = device->rig;
         uint8_t *out;
 
+        /* release: pairs with rig_device_now() */
+        atomic_store_explicit(&device->done, value, memory_order_release);
         m.device = device->id;
         m.value = value;
         m.has_failed = m.has_text = error < 0;
@@ -343,11 +344,10 @@ static void do_run(struct rig_host *host, uint32_t worker, struct host_run *run)
 /* The device was dropped in a run of its own, and all of its runs are done. */
 static void end_here(struct rig_host *host)
 {
-        void (*end)(struct rig_device *device) = host->end;
+        void (*end)(struct rig_device * device) = host->end;
         struct rig_device *device = host->device;
 
         rig_crew_stop(&host->crew);
-        host_free(host);
         end(device);
 }
 
@@ -453,7 +453,6 @@ void rig_host_end(struct rig_host *host, void (*end)(struct rig_device *device))
                 rig_futex_wait(&host->n_runs, n, NAP_USEC);
         }
         rig_crew_stop(&host->crew);
-        host_free(host);
         end(device);
 }
 

@@ -21,10 +21,11 @@ struct rig_host_slot {
 };
 
 int rig_host_new(struct rig_device *device, struct rig_host **ret_host);
+struct rig_host *rig_host_free(struct rig_host *host);
 
 /*
- * Ends it once what was accepted is done, then calls `end` with the device. Waits for that, except in a worker of
- * its own: there it is left to the worker, after the run that is calling.
+ * Ends its workers once what was accepted is done, then calls `end` with the device. Waits for that, except
+ * in a worker of its own: there it is left to the worker, after the run that is calling.
  */
 void rig_host_end(struct rig_host *host, void (*end)(struct rig_device *device));
 
@@ -34,7 +35,8 @@ int rig_host_start(struct rig_host *host);
 /* Makes room for a run of the work. With the connection's lock held. 0 or -ENOMEM. */
 int rig_host_room(struct rig_host *host, const struct rig_work *work);
 
-/* Queues a run, for which there is room; it keeps the work and the memories. With the connection's lock held. */
+/* Queues a run, for which there is room; it keeps the work and the memories. With the connection's lock
+ * held. */
 void rig_host_push(
         struct rig_host *host, uint64_t value, struct rig_work *work, const struct rig_host_slot *slots);
 

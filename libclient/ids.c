@@ -2,9 +2,9 @@
 /*
  * Identities of the client's objects.
  *
- * rigd keeps its objects in tables indexed by these numbers, so they stay dense: the one returned last is given
- * first. A number is returned only once the message that drops its object is published, and whatever names it
- * next is published after that, so rigd never sees two objects of one number.
+ * rigd keeps its objects in tables indexed by these numbers, so they stay dense: the one returned last is
+ * given first. A number is returned only once the message that drops its object is published, and whatever
+ * names it next is published after that, so rigd never sees two objects of one number.
  */
 #include "libclient/ids.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Dense small numbers for a kind of object, from 1. Guarded by the connection's lock. Returning a number never
- * fails: the room for it was made when it was given.
+ * Dense small numbers for a kind of object, from 1. Guarded by the connection's lock. Returning a number
+ * never fails: the room for it was made when it was given.
  */
 #ifndef RIG_CLIENT_IDS_H
 #define RIG_CLIENT_IDS_H

@@ -2,9 +2,9 @@
 /*
  * Images.
  *
- * A device's image goes to rigd as a memfd that can no longer change. A host device's is a shared object, loaded
- * into this process from such a memfd: rigd never sees it, because it runs no client code. Its functions are
- * named by their addresses.
+ * A device's image goes to rigd as a memfd that can no longer change. A host device's is a shared object,
+ * loaded into this process from such a memfd: rigd never sees it, because it runs no client code. Its
+ * functions are named by their addresses.
  *
  * The object is loaded by the name of its descriptor, which stays open as long as the object does: a number
  * used again would name the earlier object.
@@ -54,7 +54,8 @@ static int seal(const void *image, size_t bytes, int *ret_fd)
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)
-                        return rig_fail(-errno, "cannot copy an image of %zu bytes: %s", bytes, rig_strerror(errno));
+                        return rig_fail(
+                                -errno, "cannot copy an image of %zu bytes: %s", bytes, rig_strerror(errno));
                 p += n;
                 left -= (size_t)n;
         }

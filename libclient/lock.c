@@ -2,8 +2,8 @@
 /*
  * The slow half of the lock.
  *
- * A thread that could not take the word at once spins while its holder is likely to be running, which for the
- * few hundred instructions under a connection's lock is nearly always enough. Then it writes AWAITED and
+ * A thread that could not take the word at once spins while its holder is likely to be running, which for
+ * the few hundred instructions under a connection's lock is nearly always enough. Then it writes AWAITED and
  * sleeps: whoever drops an AWAITED lock wakes one sleeper, and a sleeper that wakes takes it as AWAITED,
  * since it cannot know whether others still sleep.
  */
@@ -25,7 +25,8 @@ void rig_lock_take_slowly(struct rig_lock *lock)
                         return;
                 rig_cpu_relax();
         }
-        while (atomic_exchange_explicit(&lock->state, RIG_LOCK_AWAITED, memory_order_acquire) != RIG_LOCK_FREE)
+        while (atomic_exchange_explicit(&lock->state, RIG_LOCK_AWAITED, memory_order_acquire) !=
+                RIG_LOCK_FREE)
                 rig_futex_wait(&lock->state, RIG_LOCK_AWAITED, RIG_USEC_INFINITY);
 }
 

@@ -38,7 +38,7 @@ static inline void rig_lock_drop(struct rig_lock *lock)
 {
         /* release: what was done under the lock is seen by whoever takes it next */
         if (rig_unlikely(atomic_exchange_explicit(&lock->state, RIG_LOCK_FREE, memory_order_release) ==
-                    RIG_LOCK_AWAITED))
+                         RIG_LOCK_AWAITED))
                 rig_lock_wake(lock);
 }
 

@@ -2,12 +2,13 @@
 /*
  * Memories.
  *
- * The library keeps stamps of its own for a memory that no other connection can use, so that a wait for it is a look
- * at a word. They say which value of which device wrote and used it last, for a few devices; when more use it,
- * those whose use is over make room, and where none is, the memory is left to rigd, which knows all of them.
+ * The library keeps stamps of its own for a memory that no other connection can use, so that a wait for it
+ * is a look at a word. They say which value of which device wrote and used it last, for a few devices; when
+ * more use it, those whose use is over make room, and where none is, the memory is left to rigd, which knows
+ * all of them.
  *
- * A mapping is made once, when the host first needs it, and lives as long as the memory: addresses that were given
- * to the program or to host code stay.
+ * A mapping is made once, when the host first needs it, and lives as long as the memory: addresses that were
+ * given to the program or to host code stay.
  */
 #include "libclient/memory.h"
 
@@ -55,7 +56,8 @@ static int map_bytes(const struct rig_memory *memory, uint8_t **ret_map)
                 rig_range_outside(memory->fd_offset, memory->bytes, (uint64_t)st.st_size))
                 return rig_fail(-EPROTO, "the descriptor of a memory is shorter than its %llu bytes",
                         (unsigned long long)memory->bytes);
-        map = mmap(NULL, memory->bytes + skip, prot, MAP_SHARED, memory->fd, (off_t)(memory->fd_offset - skip));
+        map = mmap(
+                NULL, memory->bytes + skip, prot, MAP_SHARED, memory->fd, (off_t)(memory->fd_offset - skip));
         if (map == MAP_FAILED)
                 return rig_fail(-errno, "cannot map a memory of %llu bytes: %s",
                         (unsigned long long)memory->bytes, rig_strerror(errno));

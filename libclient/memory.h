@@ -21,8 +21,8 @@ struct rig_memory {
         uint64_t number; /* of this memory alone, in this connection */
 
         /* constant */
-        int fd;                        /* maps it, or -EBADF */
-        uint64_t fd_offset, bytes;     /* where in the descriptor it is */
+        int fd;                    /* maps it, or -EBADF */
+        uint64_t fd_offset, bytes; /* where in the descriptor it is */
         uint32_t access;
         bool host; /* the host addresses it */
         bool file; /* it is a file's bytes */

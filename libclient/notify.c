@@ -4,10 +4,11 @@
  *
  * A callback waits in its device's list until an event makes it due, and in the connection's list until
  * rig_dispatch() takes it. Which thread read the event does not matter: the descriptor is an epoll instance
- * over the socket (something arrived that nobody read) and an eventfd (something was read that is due). It is made
- * when it is first asked for.
+ * over the socket (something arrived that nobody read) and an eventfd (something was read that is due). It
+ * is made when it is first asked for.
  *
- * A pending callback keeps nothing alive: a device that closes drops its own. One that runs holds its device.
+ * A pending callback keeps nothing alive: a device that closes drops its own. One that runs holds its
+ * device.
  */
 #include "libclient/notify.h"
 
@@ -38,8 +39,7 @@ static void on_lost_due(struct rig_device *device, int error)
 
 void rig_notify_reached(struct rig_device *device, uint64_t value)
 {
-        rig_list_for_each_safe(i, &device->notifies)
-        {
+        rig_list_for_each_safe (i, &device->notifies) {
                 struct rig_due *due = rig_list_entry(i, struct rig_due, link);
 
                 if (due->value <= value)
@@ -52,7 +52,7 @@ void rig_notify_lost(struct rig_device *device, int error)
         uint64_t reached = rig_device_now(device);
 
         rig_notify_reached(device, reached);
-        rig_list_for_each_safe(i, &device->notifies)
+        rig_list_for_each_safe (i, &device->notifies)
                 make_due(rig_list_entry(i, struct rig_due, link), error);
         on_lost_due(device, error);
 }
@@ -72,8 +72,7 @@ void rig_notify_broken(struct rig *rig, int error, const char *text)
 
 static void forget(struct rig_list *list, const struct rig_device *device)
 {
-        rig_list_for_each_safe(i, list)
-        {
+        rig_list_for_each_safe (i, list) {
                 struct rig_due *due = rig_list_entry(i, struct rig_due, link);
 
                 if (due->device == device) {
@@ -148,7 +147,8 @@ RIG_API int rig_notify(struct rig_device *device, uint64_t value,
         if (r < 0)
                 return r;
         if (value > rig_device_submitted(device))
-                return rig_fail(-EINVAL, "%llu is not submitted to %s", (unsigned long long)value, device->name);
+                return rig_fail(
+                        -EINVAL, "%llu is not submitted to %s", (unsigned long long)value, device->name);
         r = due_new(device, &due);
         if (r < 0)
                 return r;
@@ -173,8 +173,7 @@ static void drop_on_lost(struct rig_device *device)
 {
         free(device->on_lost);
         device->on_lost = NULL;
-        rig_list_for_each_safe(i, &device->rig->due)
-        {
+        rig_list_for_each_safe (i, &device->rig->due) {
                 struct rig_due *due = rig_list_entry(i, struct rig_due, link);
 
                 if (due->device == device && due->lost) {
@@ -224,7 +223,8 @@ RIG_API int rig_notify_eventfd(struct rig_device *device, uint64_t value, int ev
         if (r < 0)
                 return r;
         if (value > rig_device_submitted(device))
-                return rig_fail(-EINVAL, "%llu is not submitted to %s", (unsigned long long)value, device->name);
+                return rig_fail(
+                        -EINVAL, "%llu is not submitted to %s", (unsigned long long)value, device->name);
         m.device = device->id;
         request.fds = &eventfd;
         request.n_fds = 1;
@@ -277,8 +277,7 @@ static struct rig_due *next_due(struct rig *rig)
 {
         eventfd_t count;
 
-        rig_list_for_each(i, &rig->due)
-        {
+        rig_list_for_each (i, &rig->due) {
                 struct rig_due *due = rig_list_entry(i, struct rig_due, link);
 
                 if (!rig_device_hold(due->device))

@@ -2,12 +2,13 @@
 /*
  * One-shot calls.
  *
- * For each kind of part a device has one work of the library's own, with open slots and no lengths, made when it is
- * first needed. A call over a part of a buffer makes a view for it, runs the work and drops the view again: all of it
- * is one-way. A fill's pattern is in its work, so another pattern makes another work in its place.
+ * For each kind of part a device has one work of the library's own, with open slots and no lengths, made
+ * when it is first needed. A call over a part of a buffer makes a view for it, runs the work and drops the
+ * view again: all of it is one-way. A fill's pattern is in its work, so another pattern makes another work
+ * in its place.
  *
- * A copy runs on the destination's device where that can do it, else on the source's, else on one that names the
- * memory of both; what no device can do in one step goes through staging memory (staging.c).
+ * A copy runs on the destination's device where that can do it, else on the source's, else on one that names
+ * the memory of both; what no device can do in one step goes through staging memory (staging.c).
  */
 #include "libclient/once.h"
 
@@ -114,8 +115,8 @@ static int exactly(const struct rig_range *range, struct rig_buffer **ret_buffer
         return rig_buffer_view(range->buffer, range->offset, range->bytes, ret_buffer);
 }
 
-static int run_once(struct rig_device *device, enum once once, uint32_t pattern, const struct rig_range *ranges,
-        size_t n_ranges, struct rig_point *ret_point)
+static int run_once(struct rig_device *device, enum once once, uint32_t pattern,
+        const struct rig_range *ranges, size_t n_ranges, struct rig_point *ret_point)
 {
         struct rig_buffer *buffers[2] = {NULL, NULL};
         struct rig_work *work = NULL;
@@ -133,12 +134,13 @@ static int run_once(struct rig_device *device, enum once once, uint32_t pattern,
         return r;
 }
 
-bool rig_once_can_copy(const struct rig_device *device, const struct rig_buffer *dst, const struct rig_buffer *src)
+bool rig_once_can_copy(
+        const struct rig_device *device, const struct rig_buffer *dst, const struct rig_buffer *src)
 {
         uint32_t queue;
 
         return rig_device_runs(device, RIG_RUNS_COPY, &queue) && rig_buffer_fits_device(dst, device) &&
-                rig_buffer_fits_device(src, device) && !(dst->memory->file && src->memory->file);
+               rig_buffer_fits_device(src, device) && !(dst->memory->file && src->memory->file);
 }
 
 int rig_once_copy(struct rig_device *device, const struct rig_range *dst, const struct rig_range *src,
@@ -149,8 +151,8 @@ int rig_once_copy(struct rig_device *device, const struct rig_range *dst, const 
         return run_once(device, ONCE_COPY, 0, ranges, 2, ret_point);
 }
 
-int rig_once_fill(
-        struct rig_device *device, const struct rig_range *dst, uint32_t pattern, struct rig_point *ret_point)
+int rig_once_fill(struct rig_device *device, const struct rig_range *dst, uint32_t pattern,
+        struct rig_point *ret_point)
 {
         return run_once(device, ONCE_FILL, pattern, dst, 1, ret_point);
 }
@@ -177,7 +179,8 @@ static int check_access(const struct rig_buffer *buffer, uint32_t access)
 {
         if (!(access & ~buffer->access))
                 return 0;
-        return rig_fail(-EACCES, "the buffer's memory admits no %s", access == RIG_WRITE ? "writes" : "reads");
+        return rig_fail(
+                -EACCES, "the buffer's memory admits no %s", access == RIG_WRITE ? "writes" : "reads");
 }
 
 static int check_copy(const struct rig_range *dst, const struct rig_range *src)
@@ -225,7 +228,8 @@ RIG_API int rig_buffer_fill(struct rig_buffer *buffer, uint64_t offset, uint64_t
         int r;
 
         if (!buffer || offset % 4 != 0 || bytes % 4 != 0)
-                return rig_fail(-EINVAL, "a fill needs a buffer, and an offset and bytes that are multiples of 4");
+                return rig_fail(
+                        -EINVAL, "a fill needs a buffer, and an offset and bytes that are multiples of 4");
         r = rig_check(buffer->device->rig);
         if (r == 0)
                 r = rig_buffer_check_range(buffer, offset, bytes);
@@ -252,11 +256,13 @@ RIG_API int rig_buffer_sync(struct rig_buffer *buffer, struct rig_point *ret_poi
         if (!buffer->memory->file)
                 return rig_fail(-EOPNOTSUPP, "the buffer is no file's");
         range.bytes = buffer->bytes;
-        return run_once(buffer->device, buffer->access & RIG_READ ? ONCE_SYNC : ONCE_SYNC_WRITE, 0, &range, 1, ret_point);
+        return run_once(buffer->device, buffer->access & RIG_READ ? ONCE_SYNC : ONCE_SYNC_WRITE, 0, &range,
+                1, ret_point);
 }
 
 RIG_API int rig_launch_once(struct rig_device *device, const struct rig_launch *launch,
-        struct rig_buffer *const *buffers, const uint32_t *accesses, size_t n_buffers, struct rig_point *ret_point)
+        struct rig_buffer *const *buffers, const uint32_t *accesses, size_t n_buffers,
+        struct rig_point *ret_point)
 {
         struct rig_work *work;
         uint32_t queue = 0;

@@ -6,7 +6,8 @@
 #include "libclient/work.h"
 
 /* True where the device can copy from one memory to the other. */
-bool rig_once_can_copy(const struct rig_device *device, const struct rig_buffer *dst, const struct rig_buffer *src);
+bool rig_once_can_copy(
+        const struct rig_device *device, const struct rig_buffer *dst, const struct rig_buffer *src);
 
 /* A range of a buffer. */
 struct rig_range {
@@ -19,8 +20,8 @@ int rig_once_copy(struct rig_device *device, const struct rig_range *dst, const 
         struct rig_point *ret_point);
 
 /* Fills a range, on a device that can. */
-int rig_once_fill(
-        struct rig_device *device, const struct rig_range *dst, uint32_t pattern, struct rig_point *ret_point);
+int rig_once_fill(struct rig_device *device, const struct rig_range *dst, uint32_t pattern,
+        struct rig_point *ret_point);
 
 /* Waits for a point and tells, and forgets, the failure of that run alone. */
 int rig_once_settle(const struct rig_point *point);

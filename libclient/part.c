@@ -2,10 +2,10 @@
 /*
  * Parts of a run on the host's cores.
  *
- * Parts are done one after the other, which satisfies every edge between them; each one is spread over the workers.
- * A launch's groups are numbered and taken in batches; a large copy or fill is cut into pieces, except a copy whose
- * ranges overlap, which one worker does. The parameters of a launch are copied and patched once, and all its
- * groups read them.
+ * Parts are done one after the other, which satisfies every edge between them; each one is spread over the
+ * workers. A launch's groups are numbered and taken in batches; a large copy or fill is cut into pieces,
+ * except a copy whose ranges overlap, which one worker does. The parameters of a launch are copied and
+ * patched once, and all its groups read them.
  *
  * Nothing is allocated in the steady state: each worker's memory for groups grows to the largest launch.
  */
@@ -13,10 +13,10 @@
 
 #include <string.h>
 
-#define PIECE_BYTES       (UINT64_C(1) << 20) /* of a copy or a fill that is cut */
-#define BATCHES           16                  /* of a launch's groups, for each worker */
-#define SHARED_ALIGN      64
-#define PARAMS_ALIGN      64
+#define PIECE_BYTES  (UINT64_C(1) << 20) /* of a copy or a fill that is cut */
+#define BATCHES      16                  /* of a launch's groups, for each worker */
+#define SHARED_ALIGN 64
+#define PARAMS_ALIGN 64
 
 struct rig_part_run {
         uint8_t params[RIG_PROTO_PARAMS_BYTES] __attribute__((aligned(PARAMS_ALIGN)));
@@ -115,7 +115,8 @@ static int make_shared(struct rig_part_run *run, uint64_t bytes)
         return 0;
 }
 
-static void patch_params(struct rig_part_run *run, const struct rig_part *part, const struct rig_host_slot *slots)
+static void patch_params(
+        struct rig_part_run *run, const struct rig_part *part, const struct rig_host_slot *slots)
 {
         run->with = part->params;
         if (part->n_patches == 0)
@@ -130,8 +131,8 @@ static void patch_params(struct rig_part_run *run, const struct rig_part *part, 
         run->with = run->params;
 }
 
-static int do_launch(struct rig_part_run *run, struct rig_crew *crew, uint32_t worker, const struct rig_part *part,
-        const struct rig_host_slot *slots)
+static int do_launch(struct rig_part_run *run, struct rig_crew *crew, uint32_t worker,
+        const struct rig_part *part, const struct rig_host_slot *slots)
 {
         uint64_t groups = (uint64_t)part->grid[0] * part->grid[1] * part->grid[2];
         int r;
@@ -140,8 +141,8 @@ static int do_launch(struct rig_part_run *run, struct rig_crew *crew, uint32_t w
         if (r < 0)
                 return r;
         patch_params(run, part, slots);
-        rig_crew_for(crew, worker, groups, RIG_MAX(groups / ((uint64_t)crew->n_workers * BATCHES), UINT64_C(1)),
-                do_groups, run);
+        rig_crew_for(crew, worker, groups,
+                RIG_MAX(groups / ((uint64_t)crew->n_workers * BATCHES), UINT64_C(1)), do_groups, run);
         return 0;
 }
 
@@ -159,7 +160,8 @@ static void do_fill_words(void *data, uint32_t worker, uint64_t from, uint64_t t
         const struct rig_part_run *run = data;
 
         for (uint64_t i = from; i < to; i++)
-                memcpy(run->dst + i * sizeof(run->part->pattern), &run->part->pattern, sizeof(run->part->pattern));
+                memcpy(run->dst + i * sizeof(run->part->pattern), &run->part->pattern,
+                        sizeof(run->part->pattern));
 }
 
 static bool overlap(const struct rig_part_run *run)
@@ -169,8 +171,8 @@ static bool overlap(const struct rig_part_run *run)
         return dst < src + run->bytes && src < dst + run->bytes;
 }
 
-static void do_moves(struct rig_part_run *run, struct rig_crew *crew, uint32_t worker, const struct rig_part *part,
-        const struct rig_host_slot *slots)
+static void do_moves(struct rig_part_run *run, struct rig_crew *crew, uint32_t worker,
+        const struct rig_part *part, const struct rig_host_slot *slots)
 {
         const struct rig_host_slot *dst = &slots[part->dst_slot], *src = &slots[part->src_slot];
 
@@ -179,8 +181,8 @@ static void do_moves(struct rig_part_run *run, struct rig_crew *crew, uint32_t w
                 return;
         run->dst = dst->address + part->dst_offset;
         if (part->kind == RIG_PART_FILL) {
-                rig_crew_for(crew, worker, run->bytes / sizeof(part->pattern), PIECE_BYTES / sizeof(part->pattern),
-                        do_fill_words, run);
+                rig_crew_for(crew, worker, run->bytes / sizeof(part->pattern),
+                        PIECE_BYTES / sizeof(part->pattern), do_fill_words, run);
                 return;
         }
         run->src = src->address + part->src_offset;
@@ -190,8 +192,8 @@ static void do_moves(struct rig_part_run *run, struct rig_crew *crew, uint32_t w
                 rig_crew_for(crew, worker, run->bytes, PIECE_BYTES, do_copy_bytes, run);
 }
 
-int rig_part_run_all(struct rig_part_run *run, struct rig_crew *crew, uint32_t worker, const struct rig_work *work,
-        const struct rig_host_slot *slots)
+int rig_part_run_all(struct rig_part_run *run, struct rig_crew *crew, uint32_t worker,
+        const struct rig_work *work, const struct rig_host_slot *slots)
 {
         for (uint32_t i = 0; i < work->n_parts; i++) {
                 const struct rig_part *part = &work->parts[i];

@@ -14,11 +14,11 @@ int rig_part_run_new(uint32_t n_workers, struct rig_part_run **ret_run);
 struct rig_part_run *rig_part_run_free(struct rig_part_run *run);
 
 /*
- * Does all parts of a run, in the order they were added, each on all workers where it is large. The leader's, as
- * worker `worker`. Return: 0, or -ENOMEM where a launch's shared memory cannot be had.
+ * Does all parts of a run, in the order they were added, each on all workers where it is large. The
+ * leader's, as worker `worker`. Return: 0, or -ENOMEM where a launch's shared memory cannot be had.
  */
-int rig_part_run_all(struct rig_part_run *run, struct rig_crew *crew, uint32_t worker, const struct rig_work *work,
-        const struct rig_host_slot *slots);
+int rig_part_run_all(struct rig_part_run *run, struct rig_crew *crew, uint32_t worker,
+        const struct rig_work *work, const struct rig_host_slot *slots);
 
 /* True in a thread that is running the program's code for it. */
 bool rig_part_is_inside(const struct rig_part_run *run);

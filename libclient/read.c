@@ -2,8 +2,8 @@
 /*
  * Receiving.
  *
- * Any thread may need something from the socket: an answer, an event, or to learn that rigd is gone. One of the
- * waiting threads leads: it polls and receives without the lock, then handles the packet under it. The
+ * Any thread may need something from the socket: an answer, an event, or to learn that rigd is gone. One of
+ * the waiting threads leads: it polls and receives without the lock, then handles the packet under it. The
  * others follow: they sleep until the leader has read something, look whether it was theirs, and one of them
  * leads once it leaves. A thread that does not wait may read what has arrived, where nobody leads.
  *
@@ -22,9 +22,9 @@
 #include "libclient/notify.h"
 #include "libclient/wire.h"
 
-#define FOLLOW_USEC RIG_USEC_PER_SEC              /* a follower looks for itself this often */
-#define OUT_USEC    (50 * RIG_USEC_PER_MSEC)      /* the same where it polls for room to send */
-#define DRAIN_MAX   64                            /* packets read in one turn */
+#define FOLLOW_USEC RIG_USEC_PER_SEC         /* a follower looks for itself this often */
+#define OUT_USEC    (50 * RIG_USEC_PER_MSEC) /* the same where it polls for room to send */
+#define DRAIN_MAX   64                       /* packets read in one turn */
 
 static void wake_followers(struct rig *rig)
 {
@@ -36,8 +36,7 @@ static void wake_followers(struct rig *rig)
 
 static void free_orphans(struct rig *rig)
 {
-        rig_list_for_each_safe(i, &rig->calls)
-        {
+        rig_list_for_each_safe (i, &rig->calls) {
                 struct rig_call *call = rig_list_entry(i, struct rig_call, link);
 
                 if (call->orphan) {
@@ -69,8 +68,7 @@ int rig_break(struct rig *rig, int code, const char *fmt, ...)
 
 static struct rig_call *find_call(struct rig *rig, uint32_t serial)
 {
-        rig_list_for_each(i, &rig->calls)
-        {
+        rig_list_for_each (i, &rig->calls) {
                 struct rig_call *call = rig_list_entry(i, struct rig_call, link);
 
                 if (call->serial == serial)
@@ -79,8 +77,8 @@ static struct rig_call *find_call(struct rig *rig, uint32_t serial)
         return NULL;
 }
 
-static int take_answer(struct rig *rig, struct rig_call *call, enum rig_msg_type type, const union rig_msg *msg,
-        struct rig_packet_fds *fds)
+static int take_answer(struct rig *rig, struct rig_call *call, enum rig_msg_type type,
+        const union rig_msg *msg, struct rig_packet_fds *fds)
 {
         const char *name = rig_msg_type_to_string(type);
 
@@ -262,14 +260,14 @@ static void follow(struct rig *rig, uint64_t at_most_usec, short events)
         rig->followers--;
 }
 
-void rig_wire_turn(struct rig *rig, uint64_t at_most_usec, uint64_t spin_usec, short events)
+bool rig_wire_turn(struct rig *rig, uint64_t at_most_usec, uint64_t spin_usec, short events)
 {
         struct rig_packet_fds fds = RIG_PACKET_FDS_NULL;
         ssize_t n;
 
         if (rig->reading) {
                 follow(rig, at_most_usec, events);
-                return;
+                return false;
         }
         rig->reading = true;
         rig_lock_drop(&rig->lock);
@@ -279,6 +277,7 @@ void rig_wire_turn(struct rig *rig, uint64_t at_most_usec, uint64_t spin_usec, s
                 read_all(rig);
         rig->reading = false;
         wake_followers(rig);
+        return n > 0;
 }
 
 int rig_wire_wait(
@@ -299,7 +298,8 @@ int rig_wire_wait(
                                 return rig_fail(-ETIMEDOUT, "it did not happen in the time given");
                         left = deadline_usec - now;
                 }
-                rig_wire_turn(rig, left, spin_usec, 0);
-                spin_usec = 0;
+                /* While there is news it is worth polling for more. */
+                if (!rig_wire_turn(rig, left, spin_usec, 0))
+                        spin_usec = 0;
         }
 }

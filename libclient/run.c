@@ -2,17 +2,17 @@
 /*
  * Submitting: the path that every run takes.
  *
- * Checks come first, without the lock, against the few numbers that preparing the work left. Then, under the lock,
- * the message is encoded straight into the ring, the run gets its value, the memories it uses get their stamps,
- * and the ring's tail moves. In the steady state that is no allocation, no system call and one lock. A clock is
- * read only where the memory may be shared with other connections.
+ * Checks come first, without the lock, against the few numbers that preparing the work left. Then, under the
+ * lock, the message is encoded straight into the ring, the run gets its value, the memories it uses get
+ * their stamps, and the ring's tail moves. In the steady state that is no allocation, no system call and one
+ * lock. A clock is read only where the memory may be shared with other connections.
  *
- * The library never has more runs in flight than rigd takes from one client. A host device's completions travel
- * behind the runs that were published before them, so a ring that rigd has stopped reading could
+ * The library never has more runs in flight than rigd takes from one client. A host device's completions
+ * travel behind the runs that were published before them, so a ring that rigd has stopped reading could
  * otherwise wait for itself. The count is taken again only when the room that it left is used up.
  *
- * Whether the device is lost is known here only once the event of it was read. A run that is submitted before
- * is never reached, as if it had been submitted just before the loss.
+ * Whether the device is lost is known here only once the event of it was read. A run that is submitted
+ * before is never reached, as if it had been submitted just before the loss.
  */
 #include "libclient/run.h"
 
@@ -23,7 +23,7 @@
 #include "libclient/wait.h"
 #include "libclient/wire.h"
 
-#define ROOM_USEC (50 * RIG_USEC_PER_MSEC) /* how long to wait for a run to be over before counting again */
+#define ROOM_USEC (50 * RIG_USEC_PER_MSEC) /* until runs are counted again, where there are too many */
 
 struct run {
         struct rig_work *work;
@@ -49,14 +49,18 @@ static int fail_slot(const struct rig_work *work, uint32_t slot, const struct ri
                 return rig_fail(-ERANGE, "slot %u needs %llu bytes, and its buffer has %llu", slot,
                         (unsigned long long)s->least_bytes, (unsigned long long)buffer->bytes);
         if (s->access & ~buffer->access)
-                return rig_fail(-EACCES, "slot %u needs an access that the buffer's memory does not admit", slot);
-        return rig_fail(-EXDEV, "%s does not reach the buffer of slot %u: borrow it", work->device->name, slot);
+                return rig_fail(
+                        -EACCES, "slot %u needs an access that the buffer's memory does not admit", slot);
+        return rig_fail(
+                -EXDEV, "%s does not reach the buffer of slot %u: borrow it", work->device->name, slot);
 }
 
-static inline bool fits(const struct rig_slot *slot, const struct rig_buffer *buffer, const struct rig_device *device)
+static inline bool fits(
+        const struct rig_slot *slot, const struct rig_buffer *buffer, const struct rig_device *device)
 {
-        return rig_likely(buffer && buffer->bytes >= slot->least_bytes && !(slot->access & ~buffer->access)) &&
-                rig_buffer_fits_device(buffer, device);
+        return rig_likely(
+                       buffer && buffer->bytes >= slot->least_bytes && !(slot->access & ~buffer->access)) &&
+               rig_buffer_fits_device(buffer, device);
 }
 
 static const struct rig_buffer *in_slot(const struct run *run, uint32_t slot)
@@ -100,8 +104,8 @@ static int check_buffers(struct run *run, size_t n_buffers, struct rig_msg_run *
         struct rig_work *work = run->work;
 
         if (rig_unlikely(n_buffers != work->n_open))
-                return rig_fail(-EINVAL, "the work has %u slots to fill, and %zu buffers are given", work->n_open,
-                        n_buffers);
+                return rig_fail(-EINVAL, "the work has %u slots to fill, and %zu buffers are given",
+                        work->n_open, n_buffers);
         m->n_buffers = (uint32_t)n_buffers;
         for (uint32_t i = 0; i < n_buffers; i++) {
                 const struct rig_slot *slot = &work->slots[work->open[i]];
@@ -165,7 +169,8 @@ static uint64_t in_flight(const struct rig *rig, struct rig_device **ret_busy)
 
                 if (!device || rig_device_lost_now(device))
                         continue;
-                here = atomic_load_explicit(&device->submitted, memory_order_relaxed) - rig_device_now(device);
+                here = atomic_load_explicit(&device->submitted, memory_order_relaxed) -
+                       rig_device_now(device);
                 if (here > 0)
                         *ret_busy = device;
                 n += here;
@@ -328,7 +333,8 @@ static int submit_host(struct run *run, struct rig_msg_run *m)
 int rig_run(struct rig_work *work, struct rig_buffer *const *buffers, size_t n_buffers,
         const struct rig_point *points, size_t n_points, struct rig_point *ret_point)
 {
-        struct run run = {.work = work, .device = work->device, .rig = work->device->rig, .buffers = buffers};
+        struct run run = {
+                .work = work, .device = work->device, .rig = work->device->rig, .buffers = buffers};
         struct rig_msg_run m;
         int r;
 

@@ -2,8 +2,8 @@
 /*
  * Sharing a memory with another process.
  *
- * The descriptor that rigd gives names the memory; whoever presents it, in any connection, means that memory.
- * From before the export is sent, runs on the memory carry the time of their call, so that rigd can
+ * The descriptor that rigd gives names the memory; whoever presents it, in any connection, means that
+ * memory. From before the export is sent, runs on the memory carry the time of their call, so that rigd can
  * keep the order that the processes themselves could see, and waits for it ask rigd.
  */
 #include "libclient/buffer.h"

@@ -2,16 +2,17 @@
 /*
  * A private rigd: a process that ends with its program.
  *
- * rigd is found before anything is started: where $RIG_RIGD says, else where it was installed, else in $PATH.
- * It gets one end of a socketpair, and ends when the other end closes. It is started through a child that ends
- * at once, so that it is no child of the program's: the program never sees its SIGCHLD, nor has to wait for it.
- * The child in between is made without a signal at its end, for the same reason.
+ * rigd is found before anything is started: where $RIG_RIGD says, else where it was installed, else in
+ * $PATH. It gets one end of a socketpair, and ends when the other end closes. It is started through a child
+ * that ends at once, so that it is no child of the program's: the program never sees its SIGCHLD, nor has to
+ * wait for it. The child in between is made without a signal at its end, for the same reason.
  *
- * Between the fork and the exec only system calls are made, by number: the program may have threads that held
- * any lock of the C library. Why an exec failed comes back through a pipe that a successful exec closes.
+ * Between the fork and the exec only system calls are made, by number: the program may have threads that
+ * held any lock of the C library. Why an exec failed comes back through a pipe that a successful exec
+ * closes.
  *
- * rigd runs in a session of its own, so that a ^C meant for the program does not end it before the program has
- * cleaned up. It keeps the program's standard output and error for its messages, and nothing else of it.
+ * rigd runs in a session of its own, so that a ^C meant for the program does not end it before the program
+ * has cleaned up. It keeps the program's standard output and error for its messages, and nothing else of it.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -24,10 +25,10 @@
 
 #include "libclient/address.h"
 
-#define SOCKET_FD 3
-#define REPORT_FD 4
+#define SOCKET_FD      3
+#define REPORT_FD      4
 #define PATH_MAX_BYTES 4096
-#define SIGSET_BYTES 8 /* of the kernel's signal set */
+#define SIGSET_BYTES   8 /* of the kernel's signal set */
 
 /* The kernel's view of a signal's action, to put it back to its default. All of it is zero. */
 struct kernel_action {
@@ -42,8 +43,8 @@ struct spawn {
 
 static bool found(struct spawn *s, const char *folder, size_t folder_bytes, const char *name)
 {
-        if (snprintf(s->path, sizeof(s->path), "%.*s%s%s", (int)folder_bytes, folder, folder_bytes > 0 ? "/" : "",
-                    name) >= (int)sizeof(s->path))
+        if (snprintf(s->path, sizeof(s->path), "%.*s%s%s", (int)folder_bytes, folder,
+                    folder_bytes > 0 ? "/" : "", name) >= (int)sizeof(s->path))
                 return false;
         return access(s->path, X_OK) == 0;
 }
@@ -59,7 +60,8 @@ static int find_in_path(struct spawn *s)
                         return 0;
                 path += n + (path[n] == ':');
         }
-        return rig_fail(-ENOEXEC, "no rigd to start: there is none at %s and none in $PATH; $RIG_RIGD may name one",
+        return rig_fail(-ENOEXEC,
+                "no rigd to start: there is none at %s and none in $PATH; $RIG_RIGD may name one",
                 RIG_RIGD_PATH);
 }
 
@@ -70,7 +72,8 @@ static int find(struct spawn *s)
         if (named && named[0] != '\0') {
                 if (found(s, "", 0, named))
                         return 0;
-                return rig_fail(-ENOEXEC, "no rigd to start: $RIG_RIGD names %s: %s", named, rig_strerror(errno));
+                return rig_fail(
+                        -ENOEXEC, "no rigd to start: $RIG_RIGD names %s: %s", named, rig_strerror(errno));
         }
         if (found(s, "", 0, RIG_RIGD_PATH))
                 return 0;
@@ -81,7 +84,8 @@ static int find(struct spawn *s)
 
 static long fork_silently(void)
 {
-        /* All arguments are zero: no flags, and no signal when it ends. Their order differs between machines. */
+        /* All arguments are zero: no flags, and no signal when it ends. Their order differs between
+         * machines. */
         return syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
 }
 
@@ -111,7 +115,8 @@ _noreturn_ static void become_rigd(const struct spawn *s)
         syscall(SYS_dup3, s->null, 0, 0);
         syscall(SYS_dup3, s->socket, SOCKET_FD, 0);
         syscall(SYS_dup3, s->report, REPORT_FD, O_CLOEXEC);
-        /* Where the kernel lacks it, descriptors that the program left open are rigd's too, as for any child. */
+        /* Where the kernel lacks it, descriptors that the program left open are rigd's too, as for any
+         * child. */
         syscall(SYS_close_range, REPORT_FD + 1, ~0U, 0);
         syscall(SYS_execve, s->path, argv, environ);
         error = errno;
@@ -167,7 +172,8 @@ static int report(const struct spawn *s, int fd)
 
 static int spawn(struct spawn *s, int *ret_fd)
 {
-        _cleanup_(rig_closep) int ours = -EBADF, theirs = -EBADF, told = -EBADF, tell = -EBADF, null = -EBADF;
+        _cleanup_(rig_closep) int ours = -EBADF, theirs = -EBADF, told = -EBADF, tell = -EBADF,
+                                  null = -EBADF;
         _cleanup_(rig_closep) int high_theirs = -EBADF, high_tell = -EBADF, high_null = -EBADF;
         int pair[2], r;
 

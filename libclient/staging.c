@@ -2,23 +2,23 @@
 /*
  * Staging.
  *
- * A device whose memory the host does not address has two slots of pinned memory; files go through two slots of a
- * host memory of the library's own, the device "memory:staging". Both are made when first needed and kept by what
- * they belong to.
+ * A device whose memory the host does not address has two slots of pinned memory; files go through two slots
+ * of a host memory of the library's own, the device "memory:staging". Both are made when first needed and
+ * kept by what they belong to.
  *
- * A copy goes in pieces: into a slot, and out of it. Nothing waits for the pieces: that a slot is read before it
- * is written again is kept by its memory, as for any buffer. Who uses a slot has it for as long as it submits,
- * so that two threads' pieces do not meet in it. The one step that is waited for is one that can fail by
- * itself, from a file: its bytes must not go on where they did not come.
+ * A copy goes in pieces: into a slot, and out of it. Nothing waits for the pieces: that a slot is read
+ * before it is written again is kept by its memory, as for any buffer. Who uses a slot has it for as long as
+ * it submits, so that two threads' pieces do not meet in it. The one step that is waited for is one that can
+ * fail by itself, from a file: its bytes must not go on where they did not come.
  */
 #include "libclient/staging.h"
 
 #include "libclient/wait.h"
 
-#define SLOTS           2
-#define SLOT_BYTES      (UINT64_C(4) << 20)
-#define SLOT_BYTES_MIN  (UINT64_C(64) << 10) /* where the budget leaves no more */
-#define STAGE_DEVICE    "memory:staging"
+#define SLOTS          2
+#define SLOT_BYTES     (UINT64_C(4) << 20)
+#define SLOT_BYTES_MIN (UINT64_C(64) << 10) /* where the budget leaves no more */
+#define STAGE_DEVICE   "memory:staging"
 
 struct rig_stage {
         pthread_mutex_t mutex;
@@ -217,8 +217,8 @@ static void take_slots(struct path *path)
 }
 
 /* One piece, through the slots of the path. */
-static int copy_piece(
-        struct path *path, const struct rig_range *dst, const struct rig_range *src, struct rig_point *ret_point)
+static int copy_piece(struct path *path, const struct rig_range *dst, const struct rig_range *src,
+        struct rig_point *ret_point)
 {
         struct rig_range from = *src, to;
         int r = 0;

@@ -14,8 +14,8 @@ int rig_stage_for(const struct rig_buffer *buffer, struct rig_stage **ret_stage)
 struct rig_stage *rig_stage_free(struct rig_stage *stage);
 
 /*
- * Takes a slot for the caller alone: NULL where all are taken and `wait` is false. Work that others submitted on
- * it before may still be using it: it is ordered by its memory as any buffer.
+ * Takes a slot for the caller alone: NULL where all are taken and `wait` is false. Work that others
+ * submitted on it before may still be using it: it is ordered by its memory as any buffer.
  */
 struct rig_buffer *rig_stage_take(struct rig_stage *stage, bool wait);
 void rig_stage_give(struct rig_stage *stage, struct rig_buffer *slot);

@@ -2,15 +2,16 @@
 /*
  * Waiting.
  *
- * With a ring, a wait polls the device's word for a moment and then sleeps in a futex on it, having said so in
- * the ring's page. Without one there is no page to say it in: with words it then asks rigd for an event of the
- * value, and with neither events of every value come by themselves; it sleeps on the socket.
+ * With words, a wait polls the device's word for a moment and then sleeps in a futex on it. Where there is a
+ * ring it says so in the ring's page first; where there is none rigd wakes whoever may sleep whenever it
+ * moves a word. Without words, events of every value come by themselves, and it sleeps on the socket.
  *
- * Every sleep is short enough that a rigd that is gone is noticed: a nap on a word ends after 50 ms with a look at
- * the socket, and the socket itself tells.
+ * Every sleep is short enough that a rigd that is gone is noticed: a nap on a word ends after 50 ms with a
+ * look at the socket, and the socket itself tells.
  *
- * A value that is reached says nothing about whether its run succeeded: failures are counted in the word before
- * their value is passed, so that a wait knows how many events it must have read before it may return 0.
+ * A value that is reached says nothing about whether its run succeeded: failures are counted in the word
+ * before their value is passed, so that a wait knows how many events it must have read before it may return
+ * 0.
  */
 #include "libclient/wait.h"
 
@@ -55,10 +56,13 @@ void rig_nap(struct rig *rig, const _Atomic uint64_t *word, uint64_t seen, uint6
         int r = 0;
 
         /* seq_cst: said before the last look; rigd moves the word before it looks who sleeps */
-        atomic_fetch_add_explicit(&rig->ring->sleepers, 1, memory_order_seq_cst);
+        if (rig->ring)
+                atomic_fetch_add_explicit(&rig->ring->sleepers, 1, memory_order_seq_cst);
         if (atomic_load_explicit(word, memory_order_seq_cst) == seen)
-                r = rig_futex_wait(rig_word_low_const(word), (uint32_t)seen, RIG_MIN(at_most_usec, NAP_USEC));
-        atomic_fetch_sub_explicit(&rig->ring->sleepers, 1, memory_order_relaxed);
+                r = rig_futex_wait(
+                        rig_word_low_const(word), (uint32_t)seen, RIG_MIN(at_most_usec, NAP_USEC));
+        if (rig->ring)
+                atomic_fetch_sub_explicit(&rig->ring->sleepers, 1, memory_order_relaxed);
         if (r == -ETIMEDOUT) {
                 rig_lock_take(&rig->lock);
                 rig_wire_drain(rig);
@@ -91,21 +95,12 @@ static int await_word(struct wait *w, uint64_t deadline_usec)
 
 static int await_socket(struct wait *w, uint64_t deadline_usec)
 {
-        struct rig_msg_notify m = {.device = w->device->id, .value = w->value};
-        struct rig_request request = RIG_REQUEST(RIG_MSG_NOTIFY, m);
         struct rig *rig = w->device->rig;
-        uint64_t spin_usec = rig->spin_usec;
-        int r = 0;
+        int r;
 
-        if (w->device->word) {
-                r = rig_wire_cast(rig, &request);
-                spin_usec = 0; /* that was done on the word */
-        }
-        if (r < 0)
-                return r;
         rig_lock_take(&rig->lock);
         rig_wire_drain(rig);
-        r = rig_wire_wait(rig, settled, w, deadline_usec, spin_usec);
+        r = rig_wire_wait(rig, settled, w, deadline_usec, rig->spin_usec);
         rig_lock_drop(&rig->lock);
         return r;
 }
@@ -120,7 +115,7 @@ int rig_await(struct rig_device *device, uint64_t value, uint64_t deadline_usec)
         if (!device->word)
                 r = await_socket(&w, deadline_usec);
         else if (!spin(&w, deadline_usec))
-                r = device->rig->ring ? await_word(&w, deadline_usec) : await_socket(&w, deadline_usec);
+                r = await_word(&w, deadline_usec);
         if (r == -ETIMEDOUT)
                 return rig_fail(r, "%s did not reach %llu in the time given", device->name,
                         (unsigned long long)value);

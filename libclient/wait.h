@@ -16,7 +16,7 @@
  */
 int rig_await(struct rig_device *device, uint64_t value, uint64_t deadline_usec);
 
-/* Sleeps a moment on a word of the shared page while it is `seen`, and then looks whether rigd still lives. */
+/* Sleeps a moment on a word of the shared page while it is `seen`, then looks whether rigd still lives. */
 void rig_nap(struct rig *rig, const _Atomic uint64_t *word, uint64_t seen, uint64_t at_most_usec);
 
 #endif

@@ -14,21 +14,24 @@
 
 /* A request in flight. Its owner keeps it until rig_wire_call() returns. */
 struct rig_call {
-        struct rig_list link;     /* in rig->calls, until it is answered */
+        struct rig_list link; /* in rig->calls, until it is answered */
         uint32_t serial;
         enum rig_msg_type expect; /* the answer's type, where it is not a failure */
         bool answered;
-        bool orphan;              /* nobody waits: it is on the heap, and freed with its answer */
-        int error;                /* 0, or what rigd answered; `text` is its sentence then */
+        bool orphan; /* nobody waits: it is on the heap, and freed with its answer */
+        int error;   /* 0, or what rigd answered; `text` is its sentence then */
         char text[RIG_ERROR_TEXT_MAX];
         /*
-         * Takes what it needs of the answer; optional. Under the lock. `fds` are the packet's descriptors: it
-         * steals the ones it keeps. Negative breaks the connection: the answer made no sense.
+         * Takes what it needs of the answer; optional. Under the lock. `fds` are the packet's descriptors:
+         * it steals the ones it keeps. Negative breaks the connection: the answer made no sense.
          */
         int (*take)(struct rig_call *call, const union rig_msg *msg, struct rig_packet_fds *fds);
         void *data;
 };
-#define RIG_CALL_INIT(type) {.expect = (type)}
+#define RIG_CALL_INIT(type)                                                                                 \
+        {                                                                                                   \
+                .expect = (type)                                                                            \
+        }
 
 /* A request's message: where in it the library fills in what it alone knows. */
 struct rig_request {
@@ -40,8 +43,11 @@ struct rig_request {
         const int *fds; /* borrowed */
         size_t n_fds;
 };
-#define RIG_REQUEST(t, m) \
-        {.type = (t), .msg = &(m), .serial = &(m).serial, .follows = &(m).follows, .has_follows = &(m).has_follows}
+#define RIG_REQUEST(t, m)                                                                                   \
+        {                                                                                                   \
+                .type = (t), .msg = &(m), .serial = &(m).serial, .follows = &(m).follows,                   \
+                .has_follows = &(m).has_follows                                                             \
+        }
 
 /**
  * rig_wire_order() - publish an ordered message
@@ -54,8 +60,8 @@ struct rig_request {
 int rig_wire_order(struct rig *rig, enum rig_msg_type type, const void *msg);
 
 /*
- * Room for an ordered message of at most `bytes` in the ring: where to write it, or NULL. With the lock held.
- * rig_wire_publish() then makes it visible; rig_wire_await_room() waits where there is none.
+ * Room for an ordered message of at most `bytes` in the ring: where to write it, or NULL. With the lock
+ * held. rig_wire_publish() then makes it visible; rig_wire_await_room() waits where there is none.
  */
 uint8_t *rig_wire_reserve(struct rig *rig, size_t bytes);
 static inline void rig_wire_publish(struct rig *rig, size_t bytes)
@@ -77,13 +83,14 @@ static inline void rig_wire_ring_bell(struct rig *rig)
 int rig_wire_send(struct rig *rig, const uint8_t *data, size_t bytes, const int *fds, size_t n_fds);
 
 /*
- * Waits, without the lock meanwhile, for room where ordered messages go: the ring or the socket. Return: 0, or
- * what broke the connection.
+ * Waits, without the lock meanwhile, for room where ordered messages go: the ring or the socket. Return: 0,
+ * or what broke the connection.
  */
 int rig_wire_await_room(struct rig *rig);
 
 /*
- * Sends a request with the lock held, as rig_wire_order(). The call is in flight then; `request` is filled in.
+ * Sends a request with the lock held, as rig_wire_order(). The call is in flight then; `request` is filled
+ * in.
  */
 int rig_wire_ask(struct rig *rig, const struct rig_request *request, struct rig_call *call);
 
@@ -114,14 +121,17 @@ int rig_wire_cast(struct rig *rig, const struct rig_request *request);
  *
  * Return: 0 once it is so; -ETIMEDOUT; what broke the connection, with its sentence.
  */
-int rig_wire_wait(struct rig *rig, bool (*done)(void *data), void *data, uint64_t deadline_usec,
-        uint64_t spin_usec);
+int rig_wire_wait(
+        struct rig *rig, bool (*done)(void *data), void *data, uint64_t deadline_usec, uint64_t spin_usec);
 
 /* Reads what has arrived, without waiting, unless another thread is reading. With the lock held. */
 void rig_wire_drain(struct rig *rig);
 
-/* A turn of waiting for the socket, shorter than `at_most_usec`; it also ends when `events` of poll(2) come. */
-void rig_wire_turn(struct rig *rig, uint64_t at_most_usec, uint64_t spin_usec, short events);
+/*
+ * A turn of waiting for the socket, shorter than `at_most_usec`; it also ends when `events` of poll(2) come.
+ * Return: whether this thread read something.
+ */
+bool rig_wire_turn(struct rig *rig, uint64_t at_most_usec, uint64_t spin_usec, short events);
 
 /*
  * Ends the connection: every wait returns and every later call fails with `code` and the sentence. The first

@@ -3,8 +3,8 @@
  * Building works.
  *
  * Everything that rigd would refuse is checked here, part by part and with a sentence, because a run has no
- * answer: what rigd refuses of a run ends the connection. What depends on the buffers of a run is brought to one
- * number a slot, the least bytes its buffer has, so that a submission checks slots and not parts.
+ * answer: what rigd refuses of a run ends the connection. What depends on the buffers of a run is brought to
+ * one number a slot, the least bytes its buffer has, so that a submission checks slots and not parts.
  *
  * A work ends in two steps. When the program drops it, rigd is told and what the work held is returned;
  * runs that a host device has yet to do keep the parts themselves, and what they call, until they are done.
@@ -189,7 +189,8 @@ RIG_API int rig_work_bind(struct rig_work *work, int slot, struct rig_buffer *bu
                 return rig_fail(-EXDEV, "%s does not reach the buffer: borrow it", work->device->name);
         s = &work->slots[slot];
         if (s->access & ~buffer->access)
-                return rig_fail(-EACCES, "slot %d needs an access that the buffer's memory does not admit", slot);
+                return rig_fail(
+                        -EACCES, "slot %d needs an access that the buffer's memory does not admit", slot);
         rig_buffer_ref(buffer);
         rig_buffer_unref(s->buffer);
         s->buffer = buffer;
@@ -305,7 +306,8 @@ RIG_API int rig_work_after(struct rig_work *work, int part, int earlier)
         if (r < 0)
                 return r;
         if (part < 0 || (uint32_t)part >= work->n_parts || earlier < 0 || earlier >= part)
-                return rig_fail(-EINVAL, "part %d cannot follow part %d: it follows one that was added before it", part,
+                return rig_fail(-EINVAL,
+                        "part %d cannot follow part %d: it follows one that was added before it", part,
                         earlier);
         work->parts[part].after |= UINT32_C(1) << earlier;
         return 0;
@@ -332,10 +334,13 @@ static int check_dims(const struct rig_launch *launch)
 {
         uint64_t groups, threads;
 
-        if (rig_mul_overflow((uint64_t)launch->grid[0] * launch->grid[1], (uint64_t)launch->grid[2], &groups) ||
-                rig_mul_overflow((uint64_t)launch->group[0] * launch->group[1], (uint64_t)launch->group[2], &threads) ||
+        if (rig_mul_overflow(
+                    (uint64_t)launch->grid[0] * launch->grid[1], (uint64_t)launch->grid[2], &groups) ||
+                rig_mul_overflow((uint64_t)launch->group[0] * launch->group[1], (uint64_t)launch->group[2],
+                        &threads) ||
                 groups == 0 || threads == 0 || groups > INT64_MAX)
-                return rig_fail(-EINVAL, "a launch has from 1 group of 1 thread to %lld groups", (long long)INT64_MAX);
+                return rig_fail(-EINVAL, "a launch has from 1 group of 1 thread to %lld groups",
+                        (long long)INT64_MAX);
         return 0;
 }
 
@@ -371,8 +376,8 @@ static int check_params(struct rig_work *work, const struct rig_launch *launch)
                 if (r < 0)
                         return r;
                 if (rig_range_outside(patch->at, PATCH_BYTES, launch->params_bytes))
-                        return rig_fail(-EINVAL, "a patch at %u is outside of %u bytes of parameters", patch->at,
-                                launch->params_bytes);
+                        return rig_fail(-EINVAL, "a patch at %u is outside of %u bytes of parameters",
+                                patch->at, launch->params_bytes);
                 r = need(work, (uint32_t)patch->slot, patch->addend, 0);
                 if (r < 0)
                         return r;
@@ -503,7 +508,8 @@ static int encode_slots(struct rig_work *work, struct rig_msg_work_new *m)
                 }
                 if (slot->buffer->bytes < slot->least_bytes)
                         return rig_fail(-ERANGE, "slot %u needs %llu bytes, and its buffer has %llu", i,
-                                (unsigned long long)slot->least_bytes, (unsigned long long)slot->buffer->bytes);
+                                (unsigned long long)slot->least_bytes,
+                                (unsigned long long)slot->buffer->bytes);
                 m->slots[i].has_buffer = true;
                 m->slots[i].buffer = slot->buffer->id;
         }

@@ -28,7 +28,7 @@ struct rig_part {
         /* of a launch */
         rig_host_function function; /* what a host device calls */
         struct rig_image *image;    /* a reference, until the program dropped the work */
-        struct rig_code *code;      /* a reference: what keeps `function` there, where it came from an image */
+        struct rig_code *code; /* a reference: what keeps `function` there, where it came from an image */
         uint64_t entry;
         uint32_t grid[3], group[3];
         uint32_t shared_bytes;
@@ -45,10 +45,11 @@ struct rig_slot {
 
 struct rig_work {
         _Atomic uint32_t refs; /* the program's */
-        _Atomic uint32_t pins; /* one for all of these, and one for each run that a host device has yet to do */
-        bool internal;         /* the library's own: keeps no reference on its device */
+        _Atomic uint32_t
+                pins;  /* one for all of these, and one for each run that a host device has yet to do */
+        bool internal; /* the library's own: keeps no reference on its device */
         bool prepared;
-        bool has_whole;        /* a part moves all of its slots' buffers */
+        bool has_whole; /* a part moves all of its slots' buffers */
         uint32_t id;
         struct rig_device *device; /* a reference, unless internal */
 

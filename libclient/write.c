@@ -2,13 +2,13 @@
 /*
  * Sending.
  *
- * Ordered messages go into the run ring where there is one, else on the socket; requests go on the socket and
- * say which position of the ring they follow. Encoding and publishing happen under the connection's lock, so
- * the program's order is one order on the wire, whatever carries it.
+ * Ordered messages go into the run ring where there is one, else on the socket; requests go on the socket
+ * and say which position of the ring they follow. Encoding and publishing happen under the connection's
+ * lock, so the program's order is one order on the wire, whatever carries it.
  *
- * Nothing is queued in the library. Where the ring or the socket is full, the caller waits for room without the
- * lock and starts over: nothing of its message was visible yet. While it waits for the socket it reads it
- * too, since rigd may be waiting for this client to take what it sent.
+ * Nothing is queued in the library. Where the ring or the socket is full, the caller waits for room without
+ * the lock and starts over: nothing of its message was visible yet. While it waits for the socket it reads
+ * it too, since rigd may be waiting for this client to take what it sent.
  *
  * It deliberately does not batch: a message is on its way when the call that made it returns.
  */
@@ -60,7 +60,7 @@ static int await_ring(struct rig *rig)
                 rig_cpu_relax();
 
         if (atomic_load_explicit(word, memory_order_acquire) == head) {
-                /* seq_cst: said before the last look, which rig_futex_wait() takes; rigd moves `head` first */
+                /* seq_cst: said before the last look; rigd moves `head` before it looks who sleeps */
                 atomic_fetch_add_explicit(&rig->ring->sleepers, 1, memory_order_seq_cst);
                 if (atomic_load_explicit(word, memory_order_seq_cst) == head)
                         rig_futex_wait(rig_word_low_const(word), (uint32_t)head, NAP_USEC);
@@ -168,11 +168,12 @@ static int ask_once(struct rig *rig, const struct rig_request *request, struct r
                 return rig_fail((int)n, "a %s is beyond the bounds of the protocol",
                         rig_msg_type_to_string(request->type));
 
-        rig_list_append(&rig->calls, &call->link);
         r = rig_wire_send(rig, rig->outbox, (size_t)n, request->fds, request->n_fds);
         if (r < 0)
-                rig_list_remove(&call->link);
-        return r;
+                return r;
+        /* The answer cannot have been handled yet: the lock was held since the request was sent. */
+        rig_list_append(&rig->calls, &call->link);
+        return 0;
 }
 
 int rig_wire_ask(struct rig *rig, const struct rig_request *request, struct rig_call *call)

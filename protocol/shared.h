@@ -14,7 +14,8 @@
  * Sleeping. Each side says that it sleeps before it looks a last time, and looks whether the other sleeps
  * after it has published (both sequentially consistent: one of the two sees the other). rigd sleeps in epoll
  * and is woken by the doorbell, an eventfd that it watches edge-triggered and never reads; a client sleeps
- * in a futex on the low half of the word it waits for.
+ * in a futex on the low half of the word it waits for. A client with words and no ring has no place to say
+ * so, and is woken whenever a word of it moves.
  */
 #ifndef RIG_SHARED_H
 #define RIG_SHARED_H
@@ -45,9 +46,11 @@ struct rig_word {
 };
 
 struct rig_words {
-        _Atomic uint64_t head;     /* bytes of the ring that rigd has taken */
-        _Atomic uint32_t sleeping; /* rigd sleeps: ring the doorbell after publishing */
-        uint32_t reserved[29];
+        _Atomic uint64_t head; /* bytes of the ring that rigd has taken */
+        uint32_t reserved0[14];
+        _Atomic uint32_t sleeping; /* rigd sleeps: ring the doorbell after publishing. On a line of its own,
+                                    * which stays in the publisher's cache while rigd is awake */
+        uint32_t reserved1[15];
         struct rig_word word[62]; /* of device id i: word[i - 1] */
 };
 
@@ -60,6 +63,7 @@ struct rig_ring {
 
 static_assert(sizeof(struct rig_word) == 64, "a word is a cache line");
 static_assert(sizeof(struct rig_words) == RIG_WORDS_BYTES, "the words are one page");
+static_assert(offsetof(struct rig_words, sleeping) == 64, "sleeping is on the second line");
 static_assert(offsetof(struct rig_words, word) == 128, "words start after two lines");
 static_assert(offsetof(struct rig_ring, sleepers) == 64 && sizeof(struct rig_ring) == 128, "ring header");
 static_assert((RIG_RING_BYTES & (RIG_RING_BYTES - 1)) == 0, "the ring's bytes are a power of two");

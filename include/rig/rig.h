@@ -172,7 +172,10 @@ RIG_API void rig_adapter_list_free(struct rig_adapter *adapters);
  */
 RIG_API int rig_device_open(struct rig *rig, const char *name, struct rig_device **ret_device);
 RIG_API struct rig_device *rig_device_ref(struct rig_device *device);
-/* The last reference, its buffers' and works' included, closes the device; accepted work completes. */
+/*
+ * The last reference, its buffers' and works' included, closes the device; accepted work completes. A host
+ * device's does so before the call returns, because it runs in this process.
+ */
 RIG_API struct rig_device *rig_device_unref(struct rig_device *device);
 
 struct rig_device_facts {
