@@ -62,7 +62,8 @@ void rig_log(int level, const char *fmt, ...)
         va_start(ap, fmt);
         n = vsnprintf(line + head, sizeof(line) - (size_t)head - 1, fmt, ap);
         va_end(ap);
-        n = RIG_MIN(head + RIG_MAX(n, 0), (int)sizeof(line) - 2);
+        n = n < 0 ? head : head + n;
+        n = RIG_MIN(n, (int)sizeof(line) - 2);
         line[n] = '\n';
         if (write(STDERR_FILENO, line, (size_t)n + 1) < 0)
                 dropped++;

@@ -221,7 +221,9 @@ static void answer_open(struct rig_request *q)
         const struct rig_facts *f = &q->device->driver.facts;
         struct rig_msg_device_done m = {.serial = q->serial,
                 .arch = rig_text(f->arch, RIG_PROTO_NAME_MAX),
-                .budget = RIG_MIN(q->device->adapter->budget.limit_bytes, RIG_PROTO_BYTES_MAX),
+                .budget = RIG_MIN(RIG_MIN(q->device->adapter->budget.limit_bytes,
+                                          q->client->core->config.client_memory_max),
+                        RIG_PROTO_BYTES_MAX),
                 .n_queues = f->n_queues,
                 .flags = f->flags,
                 .memory = RIG_MIN(q->client->core->config.client_memory_max, RIG_PROTO_BYTES_MAX),
@@ -354,6 +356,12 @@ static int take_device_close(struct rig_client *c, uint32_t id)
         if (!d)
                 return -EPROTO;
         rig_table_take(&c->devices, id);
+        for (uint32_t i = 0; i < c->works.room; i++) {
+                struct rig_work *w = rig_table_get(&c->works, i);
+
+                if (w && w->device == d)
+                        w->closed = true;
+        }
         rig_device_leave(d, false);
         rig_device_unref(d);
         return RIG_TAKEN;

@@ -21,7 +21,10 @@ struct rig_packet_fds {
         uint32_t n;
         int fd[RIG_PROTO_PACKET_FDS];
 };
-#define RIG_PACKET_FDS_NULL {0}
+#define RIG_PACKET_FDS_NULL                                                                                 \
+        {                                                                                                   \
+                0                                                                                           \
+        }
 
 /**
  * rig_packet_send() - send a packet

@@ -22,7 +22,8 @@ struct rig_share {
         uint64_t live_bytes;
 };
 
-/* -EDQUOT: more than the share has left. The sentence says who asked, how much, what was left, and the setting. */
+/* -EDQUOT: more than the share has left. The sentence says who asked, how much, what was left, and the
+ * setting. */
 int rig_share_charge(struct rig_share *share, uint64_t bytes, struct rig_error *e);
 void rig_share_return(struct rig_share *share, uint64_t bytes);
 

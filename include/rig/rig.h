@@ -3,8 +3,8 @@
  * rig: memory on devices, and work ordered by the memory it reads and writes.
  *
  * A program connects to rigd, opens devices, allocates buffers on them and submits work that reads and
- * writes those buffers. Whatever reads a buffer follows its last write, whatever writes it follows every use,
- * on whichever device and in whichever process they were made; nobody names an event or a fence.
+ * writes those buffers. Whatever reads a buffer follows its last write, whatever writes it follows every
+ * use, on whichever device and in whichever process they were made; nobody names an event or a fence.
  *
  *         struct rig *rig;
  *         struct rig_device *m;
@@ -28,12 +28,12 @@
  *
  * Objects are counted: a function that makes one gives its caller a reference, rig_x_unref() drops it and
  * returns NULL, and takes NULL. An object keeps what it is made of: a buffer its device, a device its
- * connection. Dropping a buffer or a work that runs still use is right and usual: the memory returns by itself
- * once they are done.
+ * connection. Dropping a buffer or a work that runs still use is right and usual: the memory returns by
+ * itself once they are done.
  *
  * Threads. MT-Safe: from any thread, beside any other call. A connection has one lock, which no call holds
- * while it waits; threads that want no lock between them open a connection each. The library starts no thread
- * but the workers of a host device, and calls back only from rig_dispatch().
+ * while it waits; threads that want no lock between them open a connection each. The library starts no
+ * thread but the workers of a host device, and calls back only from rig_dispatch().
  */
 #ifndef RIG_RIG_H
 #define RIG_RIG_H
@@ -89,8 +89,8 @@ RIG_API const char *rig_strerror(int error);
  * @ret_rig: the connection
  *
  * MT-Safe. Blocks until rigd has answered the hello.
- * Return: 0; -ECONNREFUSED or -ENOENT (nobody listens), -EACCES (the socket's group may connect), -EPROTONOSUPPORT
- * (rigd speaks another version), -ENOEXEC (no rigd to start).
+ * Return: 0; -ECONNREFUSED or -ENOENT (nobody listens), -EACCES (the socket's group may connect),
+ * -EPROTONOSUPPORT (rigd speaks another version), -ENOEXEC (no rigd to start).
  */
 RIG_API int rig_connect(const char *address, struct rig **ret_rig);
 
@@ -102,8 +102,8 @@ RIG_API struct rig *rig_unref(struct rig *rig);
 RIG_API int rig_failed(struct rig *rig);
 
 /*
- * A descriptor for the program's own event loop: it polls readable (POLLIN) when rig_dispatch() has something
- * to do. It is the library's, and the same for the life of the connection. MT-Safe. Never blocks.
+ * A descriptor for the program's own event loop: it polls readable (POLLIN) when rig_dispatch() has
+ * something to do. It is the library's, and the same for the life of the connection. MT-Safe. Never blocks.
  */
 RIG_API int rig_get_fd(struct rig *rig);
 
@@ -133,21 +133,22 @@ RIG_API int rig_sync(struct rig *rig);
 #define RIG_RUNS_SYNC   (1u << 3)
 
 #define RIG_DEVICE_HOST_ADDRESSED (1u << 0) /* the host addresses its memory: rig_buffer_map() works */
-#define RIG_DEVICE_NAMES_HOST     (1u << 1) /* its work names any memory the host addresses, without a borrow */
-#define RIG_DEVICE_BORROWS_HOST   (1u << 2) /* it borrows memory the host addresses (rig_buffer_borrow()) */
-#define RIG_DEVICE_FILES          (1u << 3) /* its buffers are files' bytes (rig_buffer_adopt()) */
-#define RIG_DEVICE_CLIENT_CODE    (1u << 4) /* its launches run in this process (rig_launch.function) */
-#define RIG_DEVICE_LOADS_IMAGES   (1u << 5) /* rig_image_load() works */
+#define RIG_DEVICE_NAMES_HOST     (1u << 1) /* its work names any memory the host addresses, without a borrow \
+                                             */
+#define RIG_DEVICE_BORROWS_HOST (1u << 2)   /* it borrows memory the host addresses (rig_buffer_borrow()) */
+#define RIG_DEVICE_FILES        (1u << 3)   /* its buffers are files' bytes (rig_buffer_adopt()) */
+#define RIG_DEVICE_CLIENT_CODE  (1u << 4)   /* its launches run in this process (rig_launch.function) */
+#define RIG_DEVICE_LOADS_IMAGES (1u << 5)   /* rig_image_load() works */
 
 struct rig_adapter {
-        uint32_t size;      /* of this struct, as the library knows it */
-        uint32_t flags;     /* none yet */
-        char name[64];      /* what rig_device_open() takes: "disk", "memory:NAME" */
+        uint32_t size;  /* of this struct, as the library knows it */
+        uint32_t flags; /* none yet */
+        char name[64];  /* what rig_device_open() takes: "disk", "memory:NAME" */
         char driver[64];
-        char about[256];    /* for people */
+        char about[256];       /* for people */
         char unavailable[256]; /* why it cannot be opened now; "" where it can */
         uint64_t budget_bytes; /* the most it holds for all clients */
-        uint32_t devices;   /* open on it now, everyone's */
+        uint32_t devices;      /* open on it now, everyone's */
         uint32_t reserved;
 };
 
@@ -179,23 +180,27 @@ RIG_API struct rig_device *rig_device_ref(struct rig_device *device);
 RIG_API struct rig_device *rig_device_unref(struct rig_device *device);
 
 struct rig_device_facts {
-        uint32_t size;            /* set by RIG_DEVICE_FACTS_INIT */
-        uint32_t flags;           /* RIG_DEVICE_... */
-        char arch[64];            /* "x86_64", "gfx1201"; "" where it runs no launch */
-        uint64_t budget_bytes;    /* the most this client's buffers on it may hold */
-        uint64_t hang_usec;       /* work that stands still this long is a hang; 0: nobody bounds it here */
+        uint32_t size;         /* set by RIG_DEVICE_FACTS_INIT */
+        uint32_t flags;        /* RIG_DEVICE_... */
+        char arch[64];         /* "x86_64", "gfx1201"; "" where it runs no launch */
+        uint64_t budget_bytes; /* the most this client's buffers on it may hold */
+        uint64_t hang_usec;    /* work that stands still this long is a hang; 0: nobody bounds it here */
         uint32_t n_queues;
-        uint32_t queues[8];       /* of each, RIG_RUNS_... */
+        uint32_t queues[8]; /* of each, RIG_RUNS_... */
         uint32_t reserved[3];
 };
-#define RIG_DEVICE_FACTS_INIT {.size = sizeof(struct rig_device_facts)}
+#define RIG_DEVICE_FACTS_INIT                                                                               \
+        {                                                                                                   \
+                .size = sizeof(struct rig_device_facts)                                                     \
+        }
 
 /* The facts of a device, lost or not. MT-Safe. Never blocks. -E2BIG: `size` is of a newer header. */
 RIG_API int rig_device_get_facts(struct rig_device *device, struct rig_device_facts *ret_facts);
 RIG_API const char *rig_device_name(const struct rig_device *device);
 RIG_API struct rig *rig_device_rig(const struct rig_device *device);
 
-/* 1 where `device`'s work can name memory of `other` (after a borrow, where one is needed), else 0. MT-Safe. */
+/* 1 where `device`'s work can name memory of `other` (after a borrow, where one is needed), else 0. MT-Safe.
+ */
 RIG_API int rig_device_reaches(const struct rig_device *device, const struct rig_device *other);
 
 /* The last value given, and the last reached. A lost device still answers. MT-Safe. Never block. */
@@ -209,14 +214,15 @@ RIG_API uint64_t rig_device_signaled(struct rig_device *device);
  */
 RIG_API int rig_device_lost(struct rig_device *device);
 
-/* Calls `callback` from rig_dispatch() once the device is lost; at most one is kept, NULL removes it. MT-Safe. */
+/* Calls `callback` from rig_dispatch() once the device is lost; at most one is kept, NULL removes it.
+ * MT-Safe. */
 RIG_API int rig_device_on_lost(struct rig_device *device,
         void (*callback)(struct rig_device *device, const char *reason, void *data), void *data);
 
 /* ------------------------------------------------------------------------------------------- buffers
  *
- * A buffer is a range of a memory on a device. Memory starts as zeros. Views are buffers over the same memory,
- * and order is kept by the whole memory.
+ * A buffer is a range of a memory on a device. Memory starts as zeros. Views are buffers over the same
+ * memory, and order is kept by the whole memory.
  */
 
 #define RIG_READ       1u
@@ -234,9 +240,9 @@ RIG_API int rig_device_on_lost(struct rig_device *device,
  * @memory:     RIG_MEMORY_...; where the host addresses the device's memory all are the same
  * @ret_buffer: the buffer
  *
- * An allocation that the budget refuses waits for memory in flight to return and tries again before it fails.
- * MT-Safe. Blocks. Return: 0; -ENOMEM, -EDQUOT (more than this client's share), -ENODEV, -EOPNOTSUPP (a device of
- * files).
+ * An allocation that the budget refuses waits for memory in flight to return and tries again before it
+ * fails. MT-Safe. Blocks. Return: 0; -ENOMEM, -EDQUOT (more than this client's share), -ENODEV, -EOPNOTSUPP
+ * (a device of files).
  */
 RIG_API int rig_buffer_new(
         struct rig_device *device, uint64_t bytes, uint32_t memory, struct rig_buffer **ret_buffer);
@@ -244,8 +250,8 @@ RIG_API int rig_buffer_new(
 /**
  * rig_buffer_adopt() - a buffer over bytes the program already has
  * @device:     a device that names or borrows host memory, for a memfd; a device of files, for a file
- * @fd:         borrowed; its access mode is what the buffer admits. A memfd must be sealed with F_SEAL_SHRINK
- *              and F_SEAL_SEAL, so that its pages stay
+ * @fd:         borrowed; its access mode is what the buffer admits. A memfd must be sealed with
+ * F_SEAL_SHRINK and F_SEAL_SEAL, so that its pages stay
  * @offset:     where the buffer starts in it, any byte
  * @bytes:      its length; a file may be shorter, and grows when it is written
  * @ret_buffer: the buffer
@@ -258,7 +264,8 @@ RIG_API int rig_buffer_new(
 RIG_API int rig_buffer_adopt(
         struct rig_device *device, int fd, uint64_t offset, uint64_t bytes, struct rig_buffer **ret_buffer);
 
-/* A buffer over `bytes` of another's from `offset`. MT-Safe. May block on a full ring. -ERANGE: not inside it. */
+/* A buffer over `bytes` of another's from `offset`. MT-Safe. May block on a full ring. -ERANGE: not inside
+ * it. */
 RIG_API int rig_buffer_view(
         struct rig_buffer *buffer, uint64_t offset, uint64_t bytes, struct rig_buffer **ret_buffer);
 
@@ -317,28 +324,30 @@ struct rig_point {
  * @bytes:                   how many
  * @ret_point:               when it is done; or NULL
  *
- * The device that runs it is the destination's where it can, else the source's, else one of the library's own
- * through staging memory. MT-Safe. Does not wait for the work, unless it goes through staging memory and
+ * The device that runs it is the destination's where it can, else the source's, else one of the library's
+ * own through staging memory. MT-Safe. Does not wait for the work, unless it goes through staging memory and
  * that is in use. Return: 0; -ERANGE, -EACCES, -ENODEV, -EOPNOTSUPP (no path between the two).
  */
 RIG_API int rig_buffer_copy(struct rig_buffer *dst, uint64_t dst_offset, struct rig_buffer *src,
         uint64_t src_offset, uint64_t bytes, struct rig_point *ret_point);
 
-/* Fill with a repeated 32-bit pattern, as ordered work. `offset` and `bytes` are multiples of 4. As a copy. */
+/* Fill with a repeated 32-bit pattern, as ordered work. `offset` and `bytes` are multiples of 4. As a copy.
+ */
 RIG_API int rig_buffer_fill(struct rig_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t pattern,
         struct rig_point *ret_point);
 
 /*
  * A barrier of a file's buffer, as ordered work: once it is done, the bytes of every earlier write to the
- * file have reached its storage, before any later change to the file system. As a copy. -EOPNOTSUPP: no file.
+ * file have reached its storage, before any later change to the file system. As a copy. -EOPNOTSUPP: no
+ * file.
  */
 RIG_API int rig_buffer_sync(struct rig_buffer *buffer, struct rig_point *ret_point);
 
 /* ------------------------------------------------------------------------------------------- work and runs
  *
- * A work is prepared once and run many times. It is made of parts, each on one of its device's queues, and of
- * slots: what its parts read and write, filled with buffers by each run or bound once. Parts of one queue run
- * in their order; a part runs after those of other queues that rig_work_after() names.
+ * A work is prepared once and run many times. It is made of parts, each on one of its device's queues, and
+ * of slots: what its parts read and write, filled with buffers by each run or bound once. Parts of one queue
+ * run in their order; a part runs after those of other queues that rig_work_after() names.
  *
  *         rig_work_new(device, &w);
  *         dst = rig_work_slot(w, RIG_WRITE);
@@ -371,11 +380,11 @@ RIG_API int rig_work_sync(struct rig_work *work, int queue, int slot);
 
 /* One thread group of a launch on the host. Coordinates and counts are x, y, z. */
 struct rig_group {
-        uint32_t group[3];    /* which */
-        uint32_t groups[3];   /* of how many: the launch's grid */
-        uint32_t threads[3];  /* the launch's group: the function loops over them */
-        uint32_t worker;      /* which of the device's workers runs it, from 0 */
-        void *shared;         /* shared_bytes of memory for this group alone, with unspecified contents */
+        uint32_t group[3];   /* which */
+        uint32_t groups[3];  /* of how many: the launch's grid */
+        uint32_t threads[3]; /* the launch's group: the function loops over them */
+        uint32_t worker;     /* which of the device's workers runs it, from 0 */
+        void *shared;        /* shared_bytes of memory for this group alone, with unspecified contents */
 };
 typedef void (*rig_host_function)(const struct rig_group *group, const void *params);
 
@@ -387,19 +396,22 @@ struct rig_patch {
 };
 
 struct rig_launch {
-        uint32_t size;              /* set by RIG_LAUNCH_INIT */
-        uint32_t shared_bytes;      /* memory that the threads of a group share */
-        rig_host_function function; /* on a host device: what runs, or NULL and */
-        struct rig_image *image;    /* the image that `entry` is of; kept by the work */
-        uint64_t entry;             /* rig_image_entry()'s */
-        uint32_t grid[3];           /* groups on each axis */
-        uint32_t group[3];          /* threads of a group on each axis */
-        const void *params;         /* copied */
+        uint32_t size;                   /* set by RIG_LAUNCH_INIT */
+        uint32_t shared_bytes;           /* memory that the threads of a group share */
+        rig_host_function function;      /* on a host device: what runs, or NULL and */
+        struct rig_image *image;         /* the image that `entry` is of; kept by the work */
+        uint64_t entry;                  /* rig_image_entry()'s */
+        uint32_t grid[3];                /* groups on each axis */
+        uint32_t group[3];               /* threads of a group on each axis */
+        const void *params;              /* copied */
         const struct rig_patch *patches; /* copied */
-        uint32_t params_bytes;      /* up to 4096 */
-        uint32_t n_patches;         /* up to 32 */
+        uint32_t params_bytes;           /* up to 4096 */
+        uint32_t n_patches;              /* up to 32 */
 };
-#define RIG_LAUNCH_INIT {.size = sizeof(struct rig_launch), .grid = {1, 1, 1}, .group = {1, 1, 1}}
+#define RIG_LAUNCH_INIT                                                                                     \
+        {                                                                                                   \
+                .size = sizeof(struct rig_launch), .grid = {1, 1, 1}, .group = { 1, 1, 1 }                  \
+        }
 
 RIG_API int rig_work_launch(struct rig_work *work, int queue, const struct rig_launch *launch);
 
@@ -429,9 +441,11 @@ RIG_API int rig_work_prepare(struct rig_work *work);
 RIG_API int rig_submit(struct rig_work *work, struct rig_buffer *const *buffers, size_t n_buffers,
         const struct rig_point *points, size_t n_points, struct rig_point *ret_point);
 
-/* Launch once, without preparing: `buffers` are the slots that `accesses` declare, in order. As rig_submit(). */
+/* Launch once, without preparing: `buffers` are the slots that `accesses` declare, in order. As
+ * rig_submit(). */
 RIG_API int rig_launch_once(struct rig_device *device, const struct rig_launch *launch,
-        struct rig_buffer *const *buffers, const uint32_t *accesses, size_t n_buffers, struct rig_point *ret_point);
+        struct rig_buffer *const *buffers, const uint32_t *accesses, size_t n_buffers,
+        struct rig_point *ret_point);
 
 /* ------------------------------------------------------------------------------------------- waiting */
 
@@ -441,9 +455,9 @@ RIG_API int rig_launch_once(struct rig_device *device, const struct rig_launch *
  * @value:        at most rig_device_submitted()
  * @timeout_usec: at most this long; long work is no fault
  *
- * The memory the work wrote is then visible to this thread. MT-Safe. Blocks: it polls for a moment, then sleeps.
- * Return: 0; -ETIMEDOUT; -ENODEV (the device is lost before it reached the value); or the error of a run up to
- * `value` that failed and was not told by a wait yet: it was passed, and lost nothing but itself.
+ * The memory the work wrote is then visible to this thread. MT-Safe. Blocks: it polls for a moment, then
+ * sleeps. Return: 0; -ETIMEDOUT; -ENODEV (the device is lost before it reached the value); or the error of a
+ * run up to `value` that failed and was not told by a wait yet: it was passed, and lost nothing but itself.
  */
 RIG_API int rig_wait(struct rig_device *device, uint64_t value, uint64_t timeout_usec);
 RIG_API int rig_point_wait(const struct rig_point *point, uint64_t timeout_usec);
@@ -455,8 +469,8 @@ RIG_API int rig_point_wait(const struct rig_point *point, uint64_t timeout_usec)
 RIG_API int rig_notify(struct rig_device *device, uint64_t value,
         void (*callback)(struct rig_device *device, uint64_t value, int error, void *data), void *data);
 
-/* Adds 1 to an eventfd (eventfd(2)), borrowed, once the value is reached or the device is lost. MT-Safe. Blocks
- * for a round trip. -EBADF: no eventfd. */
+/* Adds 1 to an eventfd (eventfd(2)), borrowed, once the value is reached or the device is lost. MT-Safe.
+ * Blocks for a round trip. -EBADF: no eventfd. */
 RIG_API int rig_notify_eventfd(struct rig_device *device, uint64_t value, int eventfd);
 
 /* ------------------------------------------------------------------------------------------- sharing
@@ -496,7 +510,8 @@ RIG_API int rig_image_load(
 RIG_API struct rig_image *rig_image_ref(struct rig_image *image);
 RIG_API struct rig_image *rig_image_unref(struct rig_image *image);
 
-/* What launches name a function of the image by. MT-Safe. Blocks for a round trip. -ENOENT: no such function. */
+/* What launches name a function of the image by. MT-Safe. Blocks for a round trip. -ENOENT: no such
+ * function. */
 RIG_API int rig_image_entry(struct rig_image *image, const char *name, uint64_t *ret_entry);
 
 /* A host device's workers: as many as this process may use cores, unless set before its first run. */

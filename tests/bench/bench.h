@@ -3,6 +3,7 @@
 #ifndef RIG_BENCH_H
 #define RIG_BENCH_H
 
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -13,6 +14,7 @@ struct bench {
         double scale;     /* 1 for a full run; less shortens every loop */
         int cpu_client;
         int cpu_server; /* another one than the client's */
+        cpu_set_t cpus; /* all that this process may use */
 };
 
 /* Picks two of the processors this process may use. Return: 0; -ENOSYS where there is only one. */
@@ -21,8 +23,9 @@ int bench_init(struct bench *bench);
 /* `n` shortened by the scale, at least `least`. */
 size_t bench_scaled(const struct bench *bench, size_t n, size_t least);
 
-/* The calling process runs on this processor alone from now on. */
+/* The calling process runs on this processor alone from now on; on all it may use. */
 void bench_pin(int cpu);
+void bench_unpin(const struct bench *bench);
 
 /* Sorts `v`. */
 double bench_median(double *v, size_t n);
@@ -62,7 +65,7 @@ double bench_exec_usec(const struct bench *bench);
 
 /* ---------------------------------------------------------------- subjects (subjects.c) */
 
-void bench_rss_idle(const struct bench_server *server);
+void bench_rss_idle(const struct bench *bench, const struct bench_server *server);
 void bench_submit_and_wait(
         const struct bench *bench, const struct bench_server *server, const char *transport);
 void bench_streams(const struct bench *bench, const struct bench_server *server);

@@ -16,13 +16,12 @@
 
 int bench_init(struct bench *bench)
 {
-        cpu_set_t mine;
         int cpu, found = 0;
 
-        if (sched_getaffinity(0, sizeof(mine), &mine) < 0)
+        if (sched_getaffinity(0, sizeof(bench->cpus), &bench->cpus) < 0)
                 return -errno;
         for (cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++) {
-                if (!CPU_ISSET(cpu, &mine))
+                if (!CPU_ISSET(cpu, &bench->cpus))
                         continue;
                 *(found == 0 ? &bench->cpu_client : &bench->cpu_server) = cpu;
                 found++;
@@ -45,6 +44,12 @@ void bench_pin(int cpu)
         CPU_SET(cpu, &one);
         if (sched_setaffinity(0, sizeof(one), &one) < 0)
                 bench_fail("cannot run on processor %d alone: %s", cpu, strerror(errno));
+}
+
+void bench_unpin(const struct bench *bench)
+{
+        if (sched_setaffinity(0, sizeof(bench->cpus), &bench->cpus) < 0)
+                bench_fail("cannot run on every processor again: %s", strerror(errno));
 }
 
 static int compare(const void *a, const void *b)
@@ -86,8 +91,7 @@ static void round_run(const struct bench *bench)
         bench_report("floor memcpy 4 KiB", "ns", bench_memcpy_nsec(bench, 4096));
 
         bench_server_start(bench, &server);
-        bench_pin(bench->cpu_client);
-        bench_rss_idle(&server);
+        bench_rss_idle(bench, &server);
         bench_submit_and_wait(bench, &server, "ring");
         bench_submit_and_wait(bench, &server, "words");
         bench_submit_and_wait(bench, &server, "socket");

@@ -33,12 +33,16 @@ struct subject {
         struct rig_device *device;
 };
 
-static void subject_open(const struct bench_server *server, const char *transport, struct subject *ret)
+/* It connects unpinned: a library that saw one processor would think that rigd has to share it. */
+static void subject_open(const struct bench *bench, const struct bench_server *server, const char *transport,
+        struct subject *ret)
 {
         char address[192];
 
+        bench_unpin(bench);
         snprintf(address, sizeof(address), "%s,transport=%s", server->address, transport);
         check(rig_connect(address, &ret->rig));
+        bench_pin(bench->cpu_client);
         check(rig_device_open(ret->rig, "memory:bench", &ret->device));
 }
 
@@ -49,10 +53,11 @@ static void subject_close(struct subject *s)
 }
 
 /* Once it has answered a client it runs, and has what it always has. */
-void bench_rss_idle(const struct bench_server *server)
+void bench_rss_idle(const struct bench *bench, const struct bench_server *server)
 {
         struct rig *rig;
 
+        bench_unpin(bench);
         check(rig_connect(server->address, &rig));
         bench_report("rss idle", "KiB", bench_server_rss_kib(server));
         rig_unref(rig);
@@ -130,7 +135,7 @@ void bench_submit_and_wait(
         struct rig_work *work;
         char name[64];
 
-        subject_open(server, transport, &s);
+        subject_open(bench, server, transport, &s);
         buffers_new(s.device, 4096, b, 2);
         work = fill_work(s.device, 1);
         snprintf(name, sizeof(name), "submit and wait, %s", transport);
@@ -189,7 +194,7 @@ void bench_streams(const struct bench *bench, const struct bench_server *server)
         struct rig_work *one, *four;
         struct subject s;
 
-        subject_open(server, "ring", &s);
+        subject_open(bench, server, "ring", &s);
         buffers_new(s.device, 64, b, INDEPENDENT);
         one = fill_work(s.device, 1);
         four = fill_work(s.device, ACCESSES);
@@ -213,7 +218,7 @@ void bench_connect(const struct bench *bench, const struct bench_server *server)
                 struct rig_buffer *b;
                 struct rig_point done;
 
-                subject_open(server, "ring", &s);
+                subject_open(bench, server, "ring", &s);
                 check(rig_buffer_new(s.device, 4096, RIG_MEMORY_DEVICE, &b));
                 check(rig_buffer_fill(b, 0, 4096, 1, &done));
                 check(rig_point_wait(&done, RIG_INFINITY));
@@ -234,7 +239,7 @@ void bench_idle(const struct bench *bench, const struct bench_server *server)
         size_t i;
 
         for (i = 0; i < CLIENTS; i++)
-                subject_open(server, "ring", &s[i]);
+                subject_open(bench, server, "ring", &s[i]);
         bench_report("rss of a client", "KiB", (bench_server_rss_kib(server) - before) / CLIENTS);
 
         usleep(100000); /* rigd may poll for a moment after the last message */
