@@ -31,8 +31,8 @@
 
 #define MESSAGE_BYTES 4096u         /* more than any answer or event has */
 #define FAILURE_BYTES UINT64_C(320) /* more than a run-failed has */
-#define FOLLOWING_MAX 256u /* connections that are looked at one for the other: each takes some stack */
-#define PACKETS_MAX   512u /* taken at once to follow another connection: more than a socket holds */
+#define FOLLOWING_MAX 1024u /* connections taken from, one because of another: each takes some stack */
+#define PACKETS_MAX   512u  /* taken at once to follow another connection: more than a socket holds */
 
 static const char *const state_names[RIG_CLIENT_STATE_MAX] = {
         [RIG_CLIENT_GREETING] = "greeting",
@@ -163,7 +163,7 @@ static void drop_objects(struct rig_client *c)
                         rig_buffer_unref(o);
 }
 
-void rig_client_resume_stalled(struct rig_core *core)
+static void activate_stalled(struct rig_core *core)
 {
         struct rig_list *l;
 
@@ -201,7 +201,7 @@ void rig_client_end(struct rig_client *client)
         c->ring = NULL;
         rig_list_remove(&c->link);
         core->n_clients--;
-        rig_client_resume_stalled(core);
+        activate_stalled(core);
         if (core->private_client)
                 rig_core_stop(core);
         rig_client_unref(c);
@@ -287,7 +287,7 @@ void rig_client_run_over(struct rig_client *client)
         if (rig_unlikely(client->throttled)) {
                 client->throttled = false;
                 rig_client_activate(client);
-                rig_client_resume_stalled(client->core);
+                activate_stalled(client->core);
         }
 }
 
@@ -296,8 +296,9 @@ void rig_client_run_over(struct rig_client *client)
 void rig_client_wake(struct rig_client *client, _Atomic uint64_t *word)
 {
         /* Pairs with the sleeper's count before its last look at the word: one of the two sees the other. */
-        if (client->ring && atomic_load_explicit(&client->ring->sleepers, memory_order_seq_cst))
-                rig_futex_wake(rig_word_low(word));
+        if (!client->ring || atomic_load_explicit(&client->ring->sleepers, memory_order_seq_cst))
+                rig_futex_wake(
+                        rig_word_low(word)); /* a client without a ring has no place to say that it sleeps */
 }
 
 /* Queues what the socket has no room for. */
@@ -343,7 +344,7 @@ static void other_side_gone(struct rig_client *c)
         rig_client_activate(c);
         if (c->throttled) {
                 c->throttled = false;
-                rig_client_resume_stalled(c->core);
+                activate_stalled(c->core);
         }
 }
 
@@ -660,6 +661,7 @@ bool rig_client_take(struct rig_client *client)
         }
         if (!rig_list_empty(&c->stalled) || (c->throttled && !c->end))
                 return false;
+        c->core->followed_too_deep = false;
         c->taking = true;
         n = take(c, UINT64_MAX, 1, 1);
         c->taking = false;
@@ -677,23 +679,33 @@ bool rig_client_take(struct rig_client *client)
 bool rig_client_take_before(struct rig_client *client, uint64_t time)
 {
         struct rig_client *c = client;
+        bool was_throttled, all;
         int n;
 
         if (c->state == RIG_CLIENT_ENDED || c->taking)
                 return true; /* what it published before is being accepted further up */
+        if (!rig_list_empty(&c->stalled))
+                return c->stalled_time >= time;
         rig_client_activate(c);
         if (c->core->following == FOLLOWING_MAX) {
-                c->core->followed_too_deep = true; /* it comes in a turn of its own, and those above wait for it */
+                c->core->followed_too_deep = true; /* it gets a turn of its own */
                 return false;
         }
         rig_client_ref(c);
+        was_throttled = c->throttled;
+        c->throttled = false;
         c->core->following++;
-        c->taking = true;
+        c->taking = c->followed = true;
         n = take(c, time, UINT_MAX, PACKETS_MAX);
-        c->taking = false;
+        c->taking = c->followed = false;
         c->core->following--;
+        all = n < 0 || (!c->throttled && rig_list_empty(&c->stalled) && !c->core->followed_too_deep);
+        if (was_throttled && c->end)
+                activate_stalled(c->core); /* it was seen to be gone, and waits no more */
+        else
+                c->throttled = c->throttled || was_throttled;
         rig_client_unref(c);
-        return n < 0 || (!c->throttled && rig_list_empty(&c->stalled));
+        return all;
 }
 
 int rig_client_follow(struct rig_client *client, const struct rig_memory *memory, uint64_t time)
@@ -709,8 +721,11 @@ int rig_client_follow(struct rig_client *client, const struct rig_memory *memory
                 if (other == client)
                         continue;
                 if (!rig_client_take_before(other, time)) {
+                        if (client->core->followed_too_deep)
+                                return RIG_LEFT; /* it tries again in the next turn */
                         rig_list_remove(&client->stalled);
                         rig_list_append(&client->core->stalled, &client->stalled);
+                        client->stalled_time = time;
                         return RIG_LEFT;
                 }
                 if (memory->changes != changes)

@@ -63,7 +63,9 @@ struct rig_client {
         int doorbell;
         sd_event_source *doorbell_source;
 
-        bool taking; /* taken from, further up the stack */
+        bool taking;           /* taken from, further up the stack */
+        bool followed;         /* because another one must follow it */
+        uint64_t stalled_time; /* of the run that waits, where it is stalled */
         bool throttled;
         bool resting;         /* it was told that rigd sleeps */
         uint64_t active_usec; /* when it last had something */
@@ -90,9 +92,6 @@ bool rig_client_take(struct rig_client *client);
  * could not be done to the end, because the client is throttled or stalled.
  */
 bool rig_client_take_before(struct rig_client *client, uint64_t time);
-
-/* Those that are stalled try again. */
-void rig_client_resume_stalled(struct rig_core *core);
 
 /* It is looked at in every turn from now on. */
 void rig_client_activate(struct rig_client *client);

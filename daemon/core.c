@@ -322,10 +322,6 @@ static bool take_from_clients(struct rig_core *core)
                 }
                 rig_client_unref(c);
         }
-        if (rig_unlikely(core->followed_too_deep)) {
-                core->followed_too_deep = false;
-                rig_client_resume_stalled(core);
-        }
         return any;
 }
 
@@ -339,7 +335,9 @@ static bool turn(struct rig_core *core)
         if (atomic_load_explicit(&core->kicked, memory_order_relaxed) &&
                 atomic_exchange_explicit(&core->kicked, false, memory_order_acquire))
                 any = true;
-        if (any || !rig_list_empty(&core->busy))
+        /* What the event loop called since the last turn may have left something due, too. */
+        if (any || !rig_list_empty(&core->busy) || !rig_list_empty(&core->order.due) ||
+                !rig_list_empty(&core->order.woken))
                 rig_core_settle(core);
         return any;
 }
@@ -370,6 +368,19 @@ static int sleep_until_event(struct rig_core *core)
         return r;
 }
 
+int rig_core_turn(struct rig_core *core, uint64_t usec)
+{
+        int r;
+
+        core->now_usec = rig_now_usec();
+        turn(core);
+        atomic_store_explicit(&core->asleep, true, memory_order_seq_cst);
+        r = sd_event_run(core->event, atomic_load_explicit(&core->kicked, memory_order_seq_cst) ? 0 : usec);
+        atomic_store_explicit(&core->asleep, false, memory_order_relaxed);
+        rest_clients(core);
+        return r < 0 ? r : 0;
+}
+
 /* Values reached so far, of every device that there is. */
 static uint64_t values_reached(const struct rig_core *core)
 {
@@ -397,12 +408,8 @@ static int drain(struct rig_core *core, bool patient)
         uint64_t deadline_usec = rig_deadline_usec(DRAIN_USEC), reached = values_reached(core);
 
         while (busy(core)) {
-                int r;
+                int r = rig_core_turn(core, DRAIN_LOOK_USEC);
 
-                turn(core);
-                atomic_store_explicit(&core->asleep, true, memory_order_seq_cst);
-                r = sd_event_run(core->event, DRAIN_LOOK_USEC);
-                atomic_store_explicit(&core->asleep, false, memory_order_relaxed);
                 if (r < 0)
                         return r;
                 if (patient && values_reached(core) != reached) {

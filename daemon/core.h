@@ -38,8 +38,8 @@ struct rig_core {
         struct rig_list adapters; /* struct rig_adapter */
         struct rig_list clients;  /* struct rig_client, all */
         struct rig_list active;   /* clients that are looked at in every turn */
-        unsigned following;       /* clients that are taken from because another one must follow them */
-        bool followed_too_deep;   /* some were left for the next turn */
+        unsigned following;       /* clients being taken from because another one must follow them */
+        bool followed_too_deep;   /* they were too many: the next turn gets further */
         struct rig_list stalled;  /* clients that wait for another one's runs */
         struct rig_list busy;     /* devices with runs handed over and not reached */
         unsigned n_clients;
@@ -54,6 +54,7 @@ struct rig_core {
         sd_event_source *hang_timer;
         bool hang_timer_armed;
 
+        int fds_max;            /* what clients hold are descriptors below it: packets need some for a moment */
         struct rig_bite *bites; /* spare */
         union rig_msg *msg;     /* the message being looked at, unless it is a run */
 
@@ -89,6 +90,9 @@ int rig_core_serve(struct rig_core *core, int fd);
  */
 int rig_core_run(struct rig_core *core);
 void rig_core_stop(struct rig_core *core);
+
+/* One turn, then one look at the event loop, which waits up to `usec`. Return: 0 or what sd-event gives. */
+int rig_core_turn(struct rig_core *core, uint64_t usec);
 
 /* Does what is due in the order and polls devices until nothing moves. */
 void rig_core_settle(struct rig_core *core);

@@ -53,7 +53,8 @@ static int make(struct rig_client *c, struct rig_device *device, uint32_t serial
 
         if (!access || (region && !(region->access & access)))
                 return rig_error_set(e, -EPERM,
-                        "the descriptor was opened for neither reading nor writing, or for what its memory does "
+                        "the descriptor was opened for neither reading nor writing, or for what its memory "
+                        "does "
                         "not admit");
         r = rig_client_charge_object(c, e);
         if (r < 0)

@@ -202,6 +202,7 @@ static void prepared(struct work_request *o)
 
         if (o->q.r >= 0 && rig_request_heard(&o->q)) {
                 o->work->prepared = true;
+                o->work->closed = !o->work->device->id;
                 o->q.r = rig_client_enter(c, &c->works, o->q.id, rig_work_ref(o->work), "work");
                 if (o->q.r < 0)
                         rig_work_unref(o->work);

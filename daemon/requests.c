@@ -219,14 +219,13 @@ static void open_run(struct rig_slow_job *job)
 static void answer_open(struct rig_request *q)
 {
         const struct rig_facts *f = &q->device->driver.facts;
+        uint64_t share = RIG_MIN(q->client->core->config.client_memory_max, RIG_PROTO_BYTES_MAX);
         struct rig_msg_device_done m = {.serial = q->serial,
                 .arch = rig_text(f->arch, RIG_PROTO_NAME_MAX),
-                .budget = RIG_MIN(RIG_MIN(q->device->adapter->budget.limit_bytes,
-                                          q->client->core->config.client_memory_max),
-                        RIG_PROTO_BYTES_MAX),
+                .budget = RIG_MIN(q->device->adapter->budget.limit_bytes, share),
                 .n_queues = f->n_queues,
                 .flags = f->flags,
-                .memory = RIG_MIN(q->client->core->config.client_memory_max, RIG_PROTO_BYTES_MAX),
+                .memory = share,
                 .hang = f->hang_usec};
 
         memcpy(m.queues, f->queues, f->n_queues * sizeof(m.queues[0]));

@@ -10,6 +10,8 @@
 #include "daemon/client.h"
 #include "daemon/work.h"
 
+#define FOLLOWED_RUNS_MAX 65536u /* more than a ring has */
+
 struct taken {
         const struct rig_work *work;
         struct rig_buffer *buffers[RIG_SLOTS_MAX]; /* of every slot */
@@ -138,6 +140,17 @@ static int accept_run(struct rig_client *c, struct rig_work *w, const struct tak
         return 0;
 }
 
+/*
+ * Whether a client with as many runs in flight as it may have is left waiting. One that others must follow
+ * is not at once: its own code that stands still must not hold them up.
+ */
+static bool throttles(const struct rig_client *c)
+{
+        if (c->end)
+                return false;
+        return !c->followed || c->runs - c->core->config.client_runs_max >= FOLLOWED_RUNS_MAX;
+}
+
 int rig_client_run(struct rig_client *client, const struct rig_msg_run *msg)
 {
         struct rig_work *w = rig_table_get(&client->works, msg->work);
@@ -148,9 +161,11 @@ int rig_client_run(struct rig_client *client, const struct rig_msg_run *msg)
 
         if (rig_unlikely(client->state != RIG_CLIENT_OPEN))
                 return rig_client_break(client, -EPROTO, "the first message is a run: it must be a hello");
-        if (rig_unlikely(!w || !w->prepared))
-                return rig_client_break(client, -ENOENT, "there is no work %u to run", msg->work);
-        if (rig_unlikely(client->runs >= client->core->config.client_runs_max && !client->end)) {
+        if (rig_unlikely(!w || w->closed))
+                return rig_client_break(client, -ENOENT,
+                        w ? "work %u is of a device that is closed" : "there is no work %u to run",
+                        msg->work);
+        if (rig_unlikely(client->runs >= client->core->config.client_runs_max && throttles(client))) {
                 client->throttled = true;
                 return RIG_LEFT;
         }

@@ -20,6 +20,7 @@ struct rig_work {
         struct rig_device *device; /* referenced */
         uint32_t id;
         bool prepared; /* the driver has work->drv */
+        bool closed;   /* its device is closed: it runs no more */
 
         uint32_t n_open;                         /* slots that runs fill */
         uint8_t open[RIG_SLOTS_MAX];             /* which */
