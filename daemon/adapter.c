@@ -250,6 +250,7 @@ static void reset_done(struct rig_slow_job *job)
                 set_state(a, RIG_ADAPTER_READY);
         }
         free(j);
+        retry_parked(a);
         rig_core_settle(a->core);
 }
 
@@ -257,10 +258,6 @@ static void reset(struct rig_adapter *a)
 {
         struct reset_job *j;
 
-        if (!a->driver.driver->adapter_reset) {
-                rig_log(LOG_ERR, "adapter %s stays lost: its driver cannot reset it", a->driver.name);
-                return;
-        }
         j = calloc(1, sizeof(*j));
         if (!j) {
                 rig_log(LOG_ERR, "adapter %s stays lost: no memory to reset it", a->driver.name);
@@ -294,9 +291,20 @@ void rig_adapter_lose(struct rig_adapter *adapter, const char *reason)
         rig_adapter_stopped(adapter, false);
 }
 
+bool rig_adapter_recovers(const struct rig_adapter *adapter)
+{
+        return adapter->state == RIG_ADAPTER_RESETTING ||
+               (adapter->state == RIG_ADAPTER_LOST && adapter->n_stops);
+}
+
 void rig_adapter_stopped(struct rig_adapter *adapter, bool sticky)
 {
         adapter->n_stops--;
+        if (sticky && !adapter->driver.driver->adapter_reset) {
+                /* Its memory stays away for good; who else is on the adapter goes on (L6). */
+                rig_log(LOG_ERR, "adapter %s: work of a lost device cannot be ended", adapter->driver.name);
+                sticky = false;
+        }
         adapter->needs_reset = adapter->needs_reset || sticky;
         if (sticky && adapter->state == RIG_ADAPTER_READY)
                 rig_adapter_lose(adapter, "work of a lost device can only be ended by a reset");
@@ -306,6 +314,7 @@ void rig_adapter_stopped(struct rig_adapter *adapter, bool sticky)
                 reset(adapter);
         else
                 set_state(adapter, RIG_ADAPTER_READY);
+        retry_parked(adapter);
 }
 
 /* ---------------------------------------------------------------- accounts */

@@ -61,7 +61,10 @@ struct rig_account {
         char client[64];
 };
 
-/* Something that waits for memory of the adapter to return; `retry` is called when some did. */
+/*
+ * Something that waits for memory of the adapter to return, or for the adapter to be brought back; `retry`
+ * is called when some did, and when it was or cannot be.
+ */
 struct rig_parked {
         struct rig_list link;
         void (*retry)(struct rig_parked *parked);
@@ -83,6 +86,9 @@ bool rig_adapter_busy(const struct rig_adapter *adapter);
 
 /* Loses the adapter, and every device on it, for one reason. */
 void rig_adapter_lose(struct rig_adapter *adapter, const char *reason);
+/* Whether it is lost and may yet be ready again by itself. */
+bool rig_adapter_recovers(const struct rig_adapter *adapter);
+
 /* A device of it was stopped; `sticky`: only a reset ends its work. */
 void rig_adapter_stopped(struct rig_adapter *adapter, bool sticky);
 

@@ -322,7 +322,8 @@ static int queue(
         memcpy(u->data, data, bytes);
         for (; u->n_fds < n_fds; u->n_fds++) {
                 u->fds[u->n_fds] = fcntl(fds[u->n_fds], F_DUPFD_CLOEXEC, 3);
-                if (u->fds[u->n_fds] < 0) {
+                if (u->fds[u->n_fds] < 0 || !rig_core_keeps_fd(c->core, u->fds[u->n_fds])) {
+                        u->n_fds++;
                         unsent_free(u);
                         return -EMFILE;
                 }

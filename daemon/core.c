@@ -12,6 +12,7 @@
 #include "daemon/core.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -27,6 +28,7 @@
 #define ACCEPT_PAUSE_USEC (UINT64_C(100) * RIG_USEC_PER_MSEC)
 #define DRAIN_USEC        (UINT64_C(5) * RIG_USEC_PER_SEC)
 #define DRAIN_LOOK_USEC   (UINT64_C(10) * RIG_USEC_PER_MSEC)
+#define FDS_RESERVED      ((rlim_t)64)
 #define HANG_CHECK_USEC   (UINT64_C(20) * RIG_USEC_PER_MSEC)
 
 /* ---------------------------------------------------------------- adapters */
@@ -103,6 +105,20 @@ void rig_core_arm_hang_timer(struct rig_core *core)
 
 /* ---------------------------------------------------------------- life */
 
+static int fds_max(void)
+{
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT32_MAX)
+                return INT32_MAX;
+        return (int)limit.rlim_cur - (int)RIG_MIN(limit.rlim_cur / 4, FDS_RESERVED);
+}
+
+bool rig_core_keeps_fd(const struct rig_core *core, int fd)
+{
+        return fd < core->fds_max;
+}
+
 int rig_core_new(const struct rig_config *config, const struct rig_driver *const *drivers,
         struct rig_core **ret_core, struct rig_error *e)
 {
@@ -114,6 +130,7 @@ int rig_core_new(const struct rig_config *config, const struct rig_driver *const
         core->config = *config;
         core->loop_thread = pthread_self();
         core->listen_fd = -EBADF;
+        core->fds_max = fds_max();
         rig_order_init(&core->order);
         rig_list_init(&core->adapters);
         rig_list_init(&core->clients);
@@ -182,15 +199,12 @@ struct rig_core *rig_core_free(struct rig_core *core)
 /* ---------------------------------------------------------------- connections */
 
 /* Says why before it closes: an end without a word would look like a rigd that died. */
-static void turn_away(struct rig_core *core, int fd)
+static void turn_away(int fd, int error, const char *text)
 {
-        struct rig_msg_broken m = {.error = EUSERS};
-        char text[RIG_ERROR_TEXT_MAX];
+        struct rig_msg_broken m = {.error = (uint32_t)error};
         uint8_t data[RIG_ERROR_TEXT_MAX + 64];
         ssize_t n;
 
-        snprintf(text, sizeof(text), "there are %u connections, and ClientsMax is %llu", core->n_clients,
-                (unsigned long long)core->config.clients_max);
         rig_log(LOG_WARNING, "a connection was refused: %s", text);
         m.text = rig_text(text, RIG_PROTO_TEXT_MAX);
         n = rig_codec_encode(RIG_MSG_BROKEN, &m, data, sizeof(data));
@@ -228,7 +242,15 @@ static int accepts(sd_event_source *source, int fd, uint32_t events, void *userd
                 if (s < 0)
                         break;
                 if (core->n_clients >= core->config.clients_max) {
-                        turn_away(core, s);
+                        char text[RIG_ERROR_TEXT_MAX];
+
+                        snprintf(text, sizeof(text), "there are %u connections, and ClientsMax is %llu",
+                                core->n_clients, (unsigned long long)core->config.clients_max);
+                        turn_away(s, EUSERS, text);
+                        continue;
+                }
+                if (!rig_core_keeps_fd(core, s)) {
+                        turn_away(s, EMFILE, RIG_NO_FDS);
                         continue;
                 }
                 r = rig_client_new(core, s, &c);

@@ -54,7 +54,7 @@ struct rig_core {
         sd_event_source *hang_timer;
         bool hang_timer_armed;
 
-        int fds_max;            /* what clients hold are descriptors below it: packets need some for a moment */
+        int fds_max;            /* what is kept for clients are descriptors below it: rig_core_keeps_fd() */
         struct rig_bite *bites; /* spare */
         union rig_msg *msg;     /* the message being looked at, unless it is a run */
 
@@ -102,6 +102,13 @@ bool rig_core_poll_devices(struct rig_core *core);
 
 /* Looks for hangs as long as a device that has a bound is busy. */
 void rig_core_arm_hang_timer(struct rig_core *core);
+
+/*
+ * Whether a descriptor may be kept for a client. The last ones that this process may have are not: they are for
+ * what packets bring for a moment, so that one client that holds very many does not end the others.
+ */
+bool rig_core_keeps_fd(const struct rig_core *core, int fd);
+#define RIG_NO_FDS "rigd has no descriptors left: it holds as many as its limit lets it (LimitNOFILE=)"
 
 struct rig_bite *rig_core_bite(struct rig_core *core);
 void rig_core_bite_done(struct rig_core *core, struct rig_bite *bite);

@@ -185,6 +185,10 @@ static void new_done(struct rig_slow_job *job)
         struct rig_adapter *a = n->account->adapter;
 
         rig_share_return(&n->account->share, n->class_bytes);
+        if (n->q.r >= 0 && !rig_core_keeps_fd(a->core, n->region.fd)) {
+                rig_adapter_free_region(a, &n->region);
+                n->q.r = rig_error_set(&n->q.error, -EMFILE, RIG_NO_FDS);
+        }
         if (n->q.r < 0) {
                 rig_budget_return(&a->budget, n->class_bytes);
                 if (n->q.r == -ENOMEM && !n->dropped && a->budget.cached_bytes) {
@@ -452,6 +456,11 @@ int rig_request_buffer_adopt(
         if (fd < 0)
                 return rig_client_break(client, -EBADMSG,
                         "buffer-adopt names descriptor %u, which its packet has not", msg->fd);
+        if (!rig_core_keeps_fd(client->core, fd)) {
+                rig_close(fd);
+                rig_error_set(&e, -EMFILE, RIG_NO_FDS);
+                return refuse(client, msg->serial, -EMFILE, &e);
+        }
         o = rig_request_new(client, d, msg->serial, msg->buffer, sizeof(*o));
         if (!o) {
                 rig_close(fd);

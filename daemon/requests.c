@@ -204,6 +204,7 @@ static int take_adapter_list(struct rig_client *c, const struct rig_msg_adapter_
 
 struct open_request {
         struct rig_request q;
+        struct rig_parked parked;
         char name[RIG_PROTO_NAME_MAX + 1];
         const char *instance, *options; /* into name */
 };
@@ -234,28 +235,65 @@ static void answer_open(struct rig_request *q)
         rig_client_send(q->client, RIG_MSG_DEVICE_DONE, &m, NULL, 0);
 }
 
+/* The device does not come to be: the request has the error, or nobody hears it. */
+static void open_undo(struct open_request *o)
+{
+        struct rig_request *q = &o->q;
+        struct rig_device *d = q->device;
+
+        if (rig_table_get(&q->client->devices, q->id) == d) {
+                rig_table_take(&q->client->devices, q->id);
+                rig_device_leave(d, false);
+                rig_device_unref(d);
+        }
+        if (q->r < 0)
+                rig_request_fail(q);
+        else
+                rig_request_free(q);
+}
+
 static void open_done(struct rig_slow_job *job)
 {
-        struct rig_request *q = &RIG_CONTAINER_OF(job, struct open_request, q.job)->q;
+        struct open_request *o = RIG_CONTAINER_OF(job, struct open_request, q.job);
+        struct rig_request *q = &o->q;
         struct rig_device *d = q->device;
-        struct rig_client *c = q->client;
 
         if (q->r >= 0)
                 q->r = rig_device_opened(d);
+        if (q->r >= 0 && d->lost)
+                q->r = rig_error_set(
+                        &q->error, -ENODEV, "%s was lost meanwhile: %s", rig_device_describe(d), d->reason);
         if (q->r < 0 || !rig_request_heard(q)) {
-                if (rig_table_get(&c->devices, q->id) == d) {
-                        rig_table_take(&c->devices, q->id);
-                        rig_device_leave(d, false);
-                        rig_device_unref(d);
-                }
-                if (q->r < 0)
-                        rig_request_fail(q);
-                else
-                        rig_request_free(q);
+                open_undo(o);
                 return;
         }
         answer_open(q);
         rig_request_free(q);
+}
+
+static void open_start(struct open_request *o);
+
+static void open_retry(struct rig_parked *parked)
+{
+        open_start(RIG_CONTAINER_OF(parked, struct open_request, parked));
+}
+
+/* Opens the device, once an adapter that was lost and is being brought back is ready (L1). */
+static void open_start(struct open_request *o)
+{
+        struct rig_adapter *a = o->q.device->adapter;
+
+        if (rig_adapter_recovers(a) && rig_request_heard(&o->q)) {
+                o->parked.retry = open_retry;
+                rig_list_append(&a->parked, &o->parked.link);
+                return;
+        }
+        if (a->state != RIG_ADAPTER_READY)
+                o->q.r = rig_error_set(&o->q.error, -ENODEV, "%s is lost: %s", o->name, a->reason);
+        if (o->q.r < 0 || !rig_request_heard(&o->q))
+                open_undo(o);
+        else
+                rig_request_defer(&o->q, open_run, open_done);
 }
 
 static int take_device_open(struct rig_client *c, const struct rig_msg_device_open *msg)
@@ -276,8 +314,6 @@ static int take_device_open(struct rig_client *c, const struct rig_msg_device_op
                 rig_error_set(&e, -ENOENT, "there is no adapter \"%s\"", asked);
         else if (a->driver.unavailable[0])
                 rig_error_set(&e, -ENODEV, "%s cannot be opened: %s", asked, a->driver.unavailable);
-        else if (a->state == RIG_ADAPTER_LOST)
-                rig_error_set(&e, -ENODEV, "%s is lost: %s", asked, a->reason);
         if (e.code) {
                 rig_client_failed(c, msg->serial, &e);
                 return RIG_TAKEN;
@@ -294,7 +330,8 @@ static int take_device_open(struct rig_client *c, const struct rig_msg_device_op
         memcpy(o->name, name, sizeof(name));
         o->instance = o->name + (instance[0] ? instance - name : (ptrdiff_t)strlen(name));
         o->options = o->name + (options[0] ? options - name : (ptrdiff_t)strlen(name));
-        rig_request_defer(&o->q, open_run, open_done);
+        rig_list_init(&o->parked.link);
+        open_start(o);
         return RIG_TAKEN;
 }
 

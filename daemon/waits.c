@@ -168,9 +168,12 @@ int rig_request_notify_eventfd(
         if (fd < 0)
                 return rig_client_break(client, -EBADMSG,
                         "notify-eventfd names descriptor %u, which its packet has not", msg->fd);
-        if (rig_signals_check(fd) < 0) {
-                rig_close(fd);
+        if (!rig_core_keeps_fd(client->core, fd))
+                rig_error_set(&e, -EMFILE, RIG_NO_FDS);
+        else if (rig_signals_check(fd) < 0)
                 rig_error_set(&e, -EBADF, "the descriptor is no eventfd");
+        if (e.code) {
+                rig_close(fd);
                 rig_client_failed(client, msg->serial, &e);
                 return RIG_TAKEN;
         }

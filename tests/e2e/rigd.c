@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -74,11 +75,15 @@ static int listen_at(const char *folder, const char *name, char *path, size_t ro
         return fd;
 }
 
+unsigned rigd_fds_max;
+
 /* In the child: becomes rigd. */
 static void _noreturn_ become(char *const *arguments, int out, const char *notify)
 {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         signal(SIGPIPE, SIG_DFL);
+        if (rigd_fds_max)
+                setrlimit(RLIMIT_NOFILE, &(struct rlimit){rigd_fds_max, rigd_fds_max});
         if (notify)
                 setenv("NOTIFY_SOCKET", notify, 1);
         unsetenv("JOURNAL_STREAM");

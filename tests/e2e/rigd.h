@@ -21,6 +21,9 @@ struct rigd {
         char path[96];
 };
 
+/* How many descriptors the next ones may have; 0: as many as the test. */
+extern unsigned rigd_fds_max;
+
 /* Starts it and returns once it listens. The strings are options, up to a NULL. */
 void rigd_start(struct rigd *rigd, ...) __attribute__((sentinel));
 

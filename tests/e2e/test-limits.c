@@ -280,11 +280,14 @@ BOTH(limits, a_throttled_client_that_dies)
         int fd = sealed_memfd(4096, F_SEAL_SHRINK | F_SEAL_SEAL);
         struct heard h;
         struct wire w, other;
+        size_t fds;
 
         rigd_start(&rigd, "--set", "ClientRunsMax=4", NULL);
         wire_open(&other, &rigd, transport);
         wire_device(&other, 1, "memory:M");
         wire_adopt(&other, 1, 1, fd, 0, 4096);
+        wire_sync(&other);
+        fds = rigd_count_fds(&rigd);
         wire_open(&w, &rigd, transport);
         wire_device(&w, 1, "host");
         wire_adopt(&w, 1, 1, fd, 0, 4096);
@@ -295,6 +298,7 @@ BOTH(limits, a_throttled_client_that_dies)
         for (unsigned i = 0; i < 4; i++)
                 wire_run(&w, 1, 1, 0); /* these stay where they are */
         wire_close(&w);
+        rigd_await_fds(&rigd, fds); /* before anybody makes rigd look at it */
         wire_answer(&other, wire_ask_wait(&other, 1, 1), RIG_MSG_FAILED, &h);
         cr_assert_eq(h.msg.failed.error, (uint32_t)ENODEV);
         wire_close(&other);
@@ -409,6 +413,50 @@ Test(limits, values_that_nobody_reads_are_not_queued)
                 wire_run(&w, 1, 1, 0);
         wire_value(&w, 1, 50000);
         wire_close(&w);
+        rigd_stop(&rigd);
+}
+
+/* ---------------------------------------------------------------- descriptors */
+
+/* One client takes all the descriptors there are to have. It is told; others go on, and come when it lets
+ * go. */
+BOTH(limits, L6_a_client_that_holds_all_descriptors_ends_nobody)
+{
+        int fd = sealed_memfd(4096, F_SEAL_SHRINK | F_SEAL_SEAL);
+        struct wire w, other, third;
+        uint32_t held = 0;
+        struct heard h;
+
+        rigd_fds_max = 256;
+        rigd_start(&rigd, NULL);
+        wire_open(&other, &rigd, transport);
+        wire_device(&other, 1, "memory:M");
+        wire_open(&w, &rigd, transport);
+        wire_device(&w, 1, "memory:M");
+        while (wire_any_answer(&w, wire_ask_buffer(&w, ++held, 1, 64), &h) == RIG_MSG_BUFFER_DONE)
+                heard_done(&h);
+        cr_assert_eq(h.msg.failed.error, (uint32_t)EMFILE);
+        wire_failed(&w, wire_ask_adopt(&w, held, 1, fd, 0, 4096), EMFILE, "rigd has no descriptors left");
+        wire_failed(
+                &other, wire_ask_adopt(&other, 1, 1, fd, 0, 4096), EMFILE, "rigd has no descriptors left");
+        for (unsigned i = 0; i < 20; i++)
+                wire_failed(&other, wire_ask_import(&other, 1, 1, fd), ESTALE, "");
+        wire_open_fd(&third, rigd_connect(&rigd), transport);
+        wire_broken(&third, EMFILE, "rigd has no descriptors left");
+        for (uint32_t b = 1; b < held; b++)
+                wire_drop_buffer(&w, b);
+        wire_close(&w); /* and what is cached for it */
+        do {
+                uint32_t serial = wire_ask_adopt(&other, 1, 1, fd, 0, 4096);
+
+                if (wire_any_answer(&other, serial, &h) == RIG_MSG_FAILED)
+                        cr_assert_eq(h.msg.failed.error, (uint32_t)EMFILE);
+        } while (h.type == RIG_MSG_FAILED);
+        heard_done(&h);
+        wire_open(&third, &rigd, transport);
+        wire_close(&third);
+        wire_close(&other);
+        close(fd);
         rigd_stop(&rigd);
 }
 

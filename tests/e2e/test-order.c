@@ -219,6 +219,61 @@ Test(order, O4_L6_what_a_client_published_before_it_was_killed)
         gone(WIRE_SOCKET);
 }
 
+/* ---------------------------------------------------------------- files */
+
+/* Each has a device on the disk, with the same file as buffer 1, and memory as buffer 2. Return: the memory.
+ */
+static uint8_t *open_file_client(struct wire *w, int file, enum wire_transport transport)
+{
+        uint8_t *p;
+
+        wire_open(w, &rigd, transport);
+        wire_device(w, 1, "disk");
+        wire_device(w, 2, "memory:M");
+        wire_adopt(w, 1, 1, file, 0, BYTES);
+        p = wire_buffer(w, 2, 2, BYTES);
+        wire_copy(w, 1, 1);
+        wire_sync(w);
+        return p;
+}
+
+/* A writes the file, and B, who was told, reads it. Return: the first byte that B got. */
+static uint8_t play_file(enum wire_transport transport, bool lie)
+{
+        int file = open(rigd.folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        uint8_t *from, *to, got;
+        struct wire a, b;
+
+        cr_assert_geq(file, 0);
+        cr_assert_eq(ftruncate(file, BYTES), 0);
+        from = open_file_client(&a, file, transport);
+        to = open_file_client(&b, file, transport);
+        memset(from, 0xf1, BYTES);
+        rigd_pause(&rigd);
+        wire_send(&b, RIG_MSG_SYNC, &(struct rig_msg_sync){.serial = wire_serial(&b)});
+        wire_run(&a, 1, 1, 2, 0);
+        wire_run_at(&b, lie ? 0 : rig_now_nsec(), 1, (uint32_t[]){2, 1}, 2);
+        rigd_resume(&rigd);
+        wire_wait(&b, 2, 1);
+        wire_wait(&a, 1, 1);
+        got = to[0];
+        cr_assert_eq(to[BYTES - 1], got);
+        munmap(from, BYTES);
+        munmap(to, BYTES);
+        close(file);
+        wire_close(&a);
+        wire_close(&b);
+        return got;
+}
+
+Test(order, O4_a_file_that_two_connections_opened)
+{
+        for (unsigned t = WIRE_RING; t <= WIRE_SOCKET; t++) {
+                cr_assert_eq(play_file(t, true), 0, "the schedule is not the one that is hard");
+                cr_assert_eq(play_file(t, false), 0xf1);
+        }
+}
+
 /* ---------------------------------------------------------------- chains */
 
 /* A writes, B copies that, C copies what B copied; rigd looks at C first, then at B. */
