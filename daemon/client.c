@@ -715,13 +715,13 @@ int rig_client_follow(struct rig_client *client, const struct rig_memory *memory
 
         /* Taking from a holder may change the list: then look at it from the start. */
         while (l != &memory->holders) {
-                struct rig_client *other = rig_list_entry(l, struct rig_holder, link)->client;
+                const struct rig_holder *holder = rig_list_entry(l, struct rig_holder, link);
                 unsigned changes = memory->changes;
 
                 l = l->next;
-                if (other == client)
+                if (!holder->refs || holder->client == client)
                         continue;
-                if (!rig_client_take_before(other, time)) {
+                if (!rig_client_take_before(holder->client, time)) {
                         if (client->core->followed_too_deep)
                                 return RIG_LEFT; /* it tries again in the next turn */
                         rig_list_remove(&client->stalled);

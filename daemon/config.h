@@ -22,7 +22,7 @@ struct rig_config {
 
 #define RIG_CONFIG_DEFAULTS                                                                                 \
         {                                                                                                   \
-                .poll_usec = 50, .clients_max = 1024, .client_objects_max = 65536,                          \
+                .poll_usec = 50, .clients_max = 1024, .client_objects_max = 16384,                          \
                 .client_memory_max = UINT64_MAX, .client_runs_max = 16384,                                  \
                 .client_cache_max = UINT64_C(256) << 20, .client_queue_max = UINT64_C(1) << 20,             \
                 .adapter_memory_max = UINT64_MAX,                                                           \

@@ -64,7 +64,7 @@ struct rig_holder *rig_memory_holder(const struct rig_memory *memory, const void
         rig_list_for_each (l, &memory->holders) {
                 struct rig_holder *h = rig_list_entry(l, struct rig_holder, link);
 
-                if (h->client == client)
+                if (h->client == client && h->refs)
                         return h;
         }
         return NULL;

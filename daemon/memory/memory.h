@@ -27,8 +27,8 @@ struct rig_memory;
 /* A connection's part in a memory. */
 struct rig_holder {
         struct rig_list link;    /* in memory->holders */
-        void *client;            /* whose; the daemon's */
-        unsigned refs;           /* buffers and works of it that name the memory */
+        void *client;            /* whose; the daemon's; not to be looked at once refs is 0 */
+        unsigned refs;           /* buffers and works of it that name the memory; 0: it only still pays */
         struct rig_share *share; /* charged, or NULL where the bytes are the client's own */
 };
 
