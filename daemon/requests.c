@@ -405,34 +405,6 @@ static int take_device_close(struct rig_client *c, uint32_t id)
 
 /* ---------------------------------------------------------------- dispatch */
 
-/* The ring position that a request follows, where it names one. */
-static bool request_follows(enum rig_msg_type type, const union rig_msg *msg, uint64_t *ret)
-{
-        switch (type) {
-#define FOLLOWS(TYPE, member)                                                                               \
-        case TYPE:                                                                                          \
-                *ret = msg->member.follows;                                                                 \
-                return msg->member.has_follows
-                FOLLOWS(RIG_MSG_SYNC, sync);
-                FOLLOWS(RIG_MSG_ADAPTER_LIST, adapter_list);
-                FOLLOWS(RIG_MSG_DEVICE_OPEN, device_open);
-                FOLLOWS(RIG_MSG_BUFFER_NEW, buffer_new);
-                FOLLOWS(RIG_MSG_BUFFER_ADOPT, buffer_adopt);
-                FOLLOWS(RIG_MSG_BUFFER_BORROW, buffer_borrow);
-                FOLLOWS(RIG_MSG_BUFFER_EXPORT, buffer_export);
-                FOLLOWS(RIG_MSG_BUFFER_IMPORT, buffer_import);
-                FOLLOWS(RIG_MSG_BUFFER_WAIT, buffer_wait);
-                FOLLOWS(RIG_MSG_IMAGE_LOAD, image_load);
-                FOLLOWS(RIG_MSG_IMAGE_ENTRY, image_entry);
-                FOLLOWS(RIG_MSG_WORK_NEW, work_new);
-                FOLLOWS(RIG_MSG_NOTIFY, notify);
-                FOLLOWS(RIG_MSG_NOTIFY_EVENTFD, notify_eventfd);
-#undef FOLLOWS
-        default:
-                return false;
-        }
-}
-
 static int take_ordered(
         struct rig_client *c, enum rig_msg_type type, const union rig_msg *msg, bool on_socket)
 {
@@ -498,7 +470,8 @@ int rig_client_request(
 {
         struct rig_client *c = client;
         enum rig_msg_class class = rig_msg_class(type);
-        uint64_t follows;
+        uint64_t *follows;
+        bool *has;
 
         if (class != RIG_MSG_CLASS_ORDERED && class != RIG_MSG_CLASS_REQUEST)
                 return rig_client_break(c, -EPROTO, "%s is for rigd to say", rig_msg_type_to_string(type));
@@ -510,13 +483,14 @@ int rig_client_request(
         if (!fds)
                 return rig_client_break(c, -EPROTO, "%s came on the ring: it belongs on the socket",
                         rig_msg_type_to_string(type));
-        if (c->ring && request_follows(type, msg, &follows) && follows > c->head) {
+        follows = rig_msg_follows(type, msg, &has);
+        if (c->ring && follows && *has && *follows > c->head) {
                 uint64_t tail = atomic_load_explicit(&c->ring->tail, memory_order_acquire);
 
-                if (follows > tail)
+                if (*follows > tail)
                         return rig_client_break(c, -EPROTO,
                                 "%s follows byte %llu of a ring published up to %llu",
-                                rig_msg_type_to_string(type), (unsigned long long)follows,
+                                rig_msg_type_to_string(type), (unsigned long long)*follows,
                                 (unsigned long long)tail);
                 return RIG_LEFT; /* the ring comes first */
         }

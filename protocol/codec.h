@@ -73,6 +73,14 @@ int rig_codec_peek(const uint8_t *data, size_t bytes, uint32_t *ret_type, struct
  */
 ssize_t rig_codec_encode(enum rig_msg_type type, const void *msg, uint8_t *out, size_t room);
 
+#define RIG_MSG_KEY_FOLLOWS 15 /* of a request */
+
+/*
+ * Where a request's struct has the ring position that it follows, and in `ret_has` the flag that it is
+ * there. NULL for a message that has no such field.
+ */
+uint64_t *rig_msg_follows(enum rig_msg_type type, union rig_msg *msg, bool **ret_has);
+
 /* True for UTF-8 (RFC 3629) without a NUL. */
 bool rig_text_valid(const uint8_t *data, size_t bytes);
 

@@ -134,31 +134,12 @@ void wire_raw(struct wire *w, const void *data, size_t bytes)
 /* A request's ring position: key 15 is the last of every request, and its flag the last of the scalars. */
 static void set_follows(struct wire *w, enum rig_msg_type type, union rig_msg *m)
 {
-        switch (type) {
-#define FOLLOWS(TYPE, member)                                                                               \
-        case TYPE:                                                                                          \
-                if (!m->member.has_follows) {                                                               \
-                        m->member.has_follows = true;                                                       \
-                        m->member.follows = w->tail;                                                        \
-                }                                                                                           \
-                break
-                FOLLOWS(RIG_MSG_SYNC, sync);
-                FOLLOWS(RIG_MSG_ADAPTER_LIST, adapter_list);
-                FOLLOWS(RIG_MSG_DEVICE_OPEN, device_open);
-                FOLLOWS(RIG_MSG_BUFFER_NEW, buffer_new);
-                FOLLOWS(RIG_MSG_BUFFER_ADOPT, buffer_adopt);
-                FOLLOWS(RIG_MSG_BUFFER_BORROW, buffer_borrow);
-                FOLLOWS(RIG_MSG_BUFFER_EXPORT, buffer_export);
-                FOLLOWS(RIG_MSG_BUFFER_IMPORT, buffer_import);
-                FOLLOWS(RIG_MSG_BUFFER_WAIT, buffer_wait);
-                FOLLOWS(RIG_MSG_IMAGE_LOAD, image_load);
-                FOLLOWS(RIG_MSG_IMAGE_ENTRY, image_entry);
-                FOLLOWS(RIG_MSG_WORK_NEW, work_new);
-                FOLLOWS(RIG_MSG_NOTIFY, notify);
-                FOLLOWS(RIG_MSG_NOTIFY_EVENTFD, notify_eventfd);
-#undef FOLLOWS
-        default:
-                break;
+        bool *has;
+        uint64_t *follows = rig_msg_follows(type, m, &has);
+
+        if (follows && !*has) {
+                *has = true;
+                *follows = w->tail;
         }
 }
 

@@ -615,3 +615,29 @@ Test(codec, texts_are_utf8_to_its_edges)
                 cr_assert_eq(rig_text_valid((const uint8_t *)texts[i].s, texts[i].n), texts[i].valid,
                         "text %zu", i);
 }
+
+/* The schema's comment: key 15 of a request is the ring position that it follows; a hello comes before any
+ * ring. */
+Test(codec, every_request_but_hello_says_what_it_follows)
+{
+        for (uint32_t type = 0; type < _RIG_MSG_TYPE_MAX; type++) {
+                bool request = rig_msg_class(type) == RIG_MSG_CLASS_REQUEST && type != RIG_MSG_HELLO;
+                union rig_msg msg = {0};
+                bool *has = NULL;
+                uint64_t *follows = rig_msg_follows(type, &msg, &has);
+
+                cr_assert((follows != NULL) == request, "%s", rig_msg_type_to_string(type));
+                if (!follows)
+                        continue;
+                cr_assert(*follows == 0 && has && !*has);
+                *has = true;
+                *follows = 7;
+        }
+        /* ... and it is the field of that name */
+        union rig_msg sync = {0};
+        bool *has;
+
+        *rig_msg_follows(RIG_MSG_SYNC, &sync, &has) = 7;
+        *has = true;
+        cr_assert(sync.sync.follows == 7 && sync.sync.has_follows);
+}
