@@ -84,8 +84,7 @@ int rig_config_set(struct rig_config *config, const char *assignment, struct rig
                 memcpy((char *)config + settings[i].offset, &value, sizeof(value));
                 return 0;
         }
-        return rig_error_set(
-                e, -EINVAL, "there is no setting \"%.*s\"; rigd --help lists them", (int)n, assignment);
+        return rig_error_set(e, -EINVAL, "there is no setting \"%.*s\"", (int)n, assignment);
 }
 
 void rig_config_describe(FILE *f)

@@ -169,6 +169,14 @@ static int listen_on(const char *path, int *ret_fd)
         return 0;
 }
 
+/* Says what went wrong with a socket that was found. */
+static int served(int r)
+{
+        if (r < 0)
+                fprintf(stderr, "rigd: its socket cannot be served: %s\n", strerror(-r));
+        return r;
+}
+
 /* The socket to serve: systemd's, --socket's or --private's. */
 static int serve(struct rig_core *core, const struct arguments *a)
 {
@@ -182,13 +190,13 @@ static int serve(struct rig_core *core, const struct arguments *a)
                                 a->private_fd);
                         return -ENOTSOCK;
                 }
-                return rig_core_serve(core, a->private_fd);
+                return served(rig_core_serve(core, a->private_fd));
         }
         if (a->socket_path) {
                 r = listen_on(a->socket_path, &fd);
                 if (r < 0)
                         return r;
-                return rig_core_listen(core, fd);
+                return served(rig_core_listen(core, fd));
         }
         if (n <= 0) {
                 fputs("rigd: nothing to serve: give --socket PATH, --private FD, or start it from a systemd "
@@ -206,7 +214,7 @@ static int serve(struct rig_core *core, const struct arguments *a)
                 return -EINVAL;
         }
         r = fcntl(SD_LISTEN_FDS_START, F_SETFL, O_NONBLOCK);
-        return r < 0 ? -errno : rig_core_listen(core, SD_LISTEN_FDS_START);
+        return served(r < 0 ? -errno : rig_core_listen(core, SD_LISTEN_FDS_START));
 }
 
 static int stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
@@ -265,17 +273,19 @@ int main(int argc, char **argv)
                 return EXIT_FAILURE;
         }
         r = watch_signals(core, a.private_fd >= 0);
-        if (r >= 0)
+        if (r < 0)
+                fprintf(stderr, "rigd: signals cannot be watched: %s\n", strerror(-r));
+        else
                 r = serve(core, &a);
         if (r >= 0) {
                 sd_notify(false, "READY=1");
                 r = rig_core_run(core);
                 sd_notify(false, "STOPPING=1");
+                if (r < 0)
+                        rig_log(LOG_ERR, "rigd ends: %s", strerror(-r));
         }
         if (a.socket_path && core->listen_fd >= 0)
                 unlink(a.socket_path);
-        if (r < 0 && r != -EINVAL)
-                rig_log(LOG_ERR, "rigd ends: %s", strerror(-r));
         rig_core_free(core);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

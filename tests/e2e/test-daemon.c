@@ -62,7 +62,7 @@ Test(daemon, settings_that_are_wrong)
 {
         static const struct {
                 const char *set, *says;
-        } rows[] = {{"Nonsense=1", "there is no setting \"Nonsense\"; rigd --help lists them"},
+        } rows[] = {{"Nonsense=1", "there is no setting \"Nonsense\"; rigd --help lists"},
                 {"ClientsMax", "\"ClientsMax\" is no setting: write Key=Value"},
                 {"=1", "there is no setting \"\""}, {"ClientsMax=", "ClientsMax: \"\" is no number"},
                 {"ClientsMax=many", "ClientsMax: \"many\" is no number"},
