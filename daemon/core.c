@@ -413,8 +413,10 @@ static uint64_t values_reached(const struct rig_core *core)
         return n;
 }
 
-static bool busy(const struct rig_core *core)
+/* Whether something is still to complete, once what is due was done. */
+static bool busy(struct rig_core *core)
 {
+        rig_core_settle(core);
         rig_list_for_each (l, &core->adapters)
                 if (rig_adapter_busy(rig_list_entry(l, struct rig_adapter, link)))
                         return true;
