@@ -295,10 +295,12 @@ void rig_client_run_over(struct rig_client *client)
 
 void rig_client_wake(struct rig_client *client, _Atomic uint64_t *word)
 {
-        /* Pairs with the sleeper's count before its last look at the word: one of the two sees the other. */
+        /*
+         * Pairs with the sleeper's count before its last look at the word: one of the two sees the other. A
+         * client without a ring has no place to say that it sleeps.
+         */
         if (!client->ring || atomic_load_explicit(&client->ring->sleepers, memory_order_seq_cst))
-                rig_futex_wake(
-                        rig_word_low(word)); /* a client without a ring has no place to say that it sleeps */
+                rig_futex_wake(rig_word_low(word));
 }
 
 /* Queues what the socket has no room for. */
