@@ -17,6 +17,8 @@
 #include "protocol/packet.h"
 #include "protocol/ring.h"
 
+#define RIG_PACKETS_MAX 512u /* taken of a socket at once at most: more than one holds */
+
 enum rig_client_state {
         RIG_CLIENT_GREETING, /* its hello has not come */
         RIG_CLIENT_OPEN,
@@ -98,6 +100,15 @@ void rig_client_activate(struct rig_client *client);
 /* Tells it that rigd sleeps. Return: false where it has published something meanwhile. */
 bool rig_client_rest(struct rig_client *client);
 
+/* Those that waited for another one's runs try again. */
+void rig_client_activate_stalled(struct rig_core *core);
+
+/*
+ * The other side is gone. What it published is still taken, whatever it has in flight: it can do nothing any
+ * more that would end its waits.
+ */
+void rig_client_other_side_gone(struct rig_client *client);
+
 /* A run of it is over. */
 void rig_client_run_over(struct rig_client *client);
 
@@ -130,7 +141,8 @@ int rig_client_account(
 int rig_client_charge_object(struct rig_client *client, struct rig_error *e);
 void rig_client_return_object(struct rig_client *client);
 
-/* ---------------------------------------------------------------- its messages (requests.c, run.c) */
+/* ---------------------------------------------------------------- its messages (inbox.c, requests.c, run.c)
+ */
 
 /* The verdict on a message: taken, left where it is for now, or the client ended (negative). */
 #define RIG_TAKEN 1
