@@ -29,11 +29,6 @@ static const unsigned state_next[RIG_ADAPTER_STATE_MAX] = {
         [RIG_ADAPTER_RESETTING] = 1u << RIG_ADAPTER_READY | 1u << RIG_ADAPTER_LOST,
 };
 
-const char *rig_adapter_state_to_string(enum rig_adapter_state state)
-{
-        return state < RIG_ADAPTER_STATE_MAX ? state_names[state] : NULL;
-}
-
 static void set_state(struct rig_adapter *a, enum rig_adapter_state state)
 {
         rig_assert(state_next[a->state] & 1u << state);
@@ -420,11 +415,15 @@ void rig_adapter_free_region(struct rig_adapter *adapter, const struct rig_regio
         rig_adapter_defer(&adapter->driver, &j->job);
 }
 
-void rig_adapter_memory_retires(struct rig_memory *memory)
+void rig_adapter_memory_unref(struct rig_memory *memory)
 {
         struct rig_adapter *a = memory->adapter;
 
-        a->n_retiring++;
+        if (memory->refs == 1) {
+                rig_identities_remove(&a->core->identities, &memory->identity);
+                a->n_retiring++;
+        }
+        rig_memory_unref(memory, &a->core->order);
 }
 
 /* The account that pays for the memory, where it is one client's and may be cached for it. */

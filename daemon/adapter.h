@@ -20,7 +20,6 @@ enum rig_adapter_state {
         RIG_ADAPTER_RESETTING, /* its driver brings it back; opens wait for that in the job queue */
         RIG_ADAPTER_STATE_MAX,
 };
-const char *rig_adapter_state_to_string(enum rig_adapter_state state);
 
 struct rig_adapter {
         struct rig_list link; /* in core->adapters */
@@ -100,8 +99,9 @@ void rig_account_close(struct rig_account *account);
 
 /* The `idle` of memories: gives the region to its holder's cache or back to the driver. */
 void rig_adapter_memory_idle(struct rig_memory *memory);
-/* Counts a memory as one that is to return. */
-void rig_adapter_memory_retires(struct rig_memory *memory);
+/* Drops a reference. With the last one the memory is not found by its descriptor any more, and is to return.
+ */
+void rig_adapter_memory_unref(struct rig_memory *memory);
 
 /* Gives a region back to its driver, on the slow thread. */
 void rig_adapter_free_region(struct rig_adapter *adapter, const struct rig_region *region);

@@ -46,16 +46,11 @@ struct rig_buffer *rig_buffer_ref(struct rig_buffer *buffer)
 
 static void let_memory_go(struct rig_client *client, struct rig_memory *memory)
 {
-        struct rig_core *core = client->core;
         struct rig_share *share = rig_memory_release(memory, client);
 
         if (share)
                 rig_account_unref(RIG_CONTAINER_OF(share, struct rig_account, share));
-        if (memory->refs == 1) {
-                rig_identities_remove(&core->identities, &memory->identity);
-                rig_adapter_memory_retires(memory);
-        }
-        rig_memory_unref(memory, &core->order);
+        rig_adapter_memory_unref(memory);
 }
 
 struct rig_buffer *rig_buffer_unref(struct rig_buffer *buffer)

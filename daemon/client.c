@@ -27,17 +27,6 @@
 #define MESSAGE_BYTES 4096u         /* more than any answer or event has */
 #define FAILURE_BYTES UINT64_C(320) /* more than a run-failed has */
 
-static const char *const state_names[RIG_CLIENT_STATE_MAX] = {
-        [RIG_CLIENT_GREETING] = "greeting",
-        [RIG_CLIENT_OPEN] = "open",
-        [RIG_CLIENT_ENDED] = "ended",
-};
-
-const char *rig_client_state_to_string(enum rig_client_state state)
-{
-        return state < RIG_CLIENT_STATE_MAX ? state_names[state] : NULL;
-}
-
 struct unsent {
         struct rig_list link;
         size_t bytes;
@@ -258,15 +247,25 @@ int rig_client_account(
         return 0;
 }
 
+/* Counts one more object where `held` are fewer than there may be. */
+static int charge(struct rig_client *c, uint64_t held, struct rig_error *e)
+{
+        if (held >= c->core->config.client_objects_max)
+                return rig_error_set(e, -EDQUOT,
+                        "%s holds %llu buffers, works and images, and ClientObjectsMax is %llu", c->name,
+                        (unsigned long long)held, (unsigned long long)c->core->config.client_objects_max);
+        c->n_objects++;
+        return 0;
+}
+
 int rig_client_charge_object(struct rig_client *client, struct rig_error *e)
 {
-        if (client->n_objects >= client->core->config.client_objects_max)
-                return rig_error_set(e, -EDQUOT,
-                        "%s holds %llu buffers, works and images, and ClientObjectsMax is %llu",
-                        client->name, (unsigned long long)client->n_objects,
-                        (unsigned long long)client->core->config.client_objects_max);
-        client->n_objects++;
-        return 0;
+        return charge(client, client->n_objects, e);
+}
+
+int rig_client_charge_unasked(struct rig_client *client, struct rig_error *e)
+{
+        return charge(client, (uint64_t)client->buffers.n + client->works.n + client->images.n, e);
 }
 
 void rig_client_return_object(struct rig_client *client)

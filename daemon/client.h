@@ -23,9 +23,7 @@ enum rig_client_state {
         RIG_CLIENT_GREETING, /* its hello has not come */
         RIG_CLIENT_OPEN,
         RIG_CLIENT_ENDED, /* it holds nothing any more, and is freed with its last reference */
-        RIG_CLIENT_STATE_MAX,
 };
-const char *rig_client_state_to_string(enum rig_client_state state);
 
 /* A packet that was received and not taken to its end. */
 struct rig_held {
@@ -139,6 +137,11 @@ int rig_client_account(
 
 /* -EDQUOT with a sentence where it holds as many objects as it may; else counts one more. */
 int rig_client_charge_object(struct rig_client *client, struct rig_error *e);
+/*
+ * The same for an object that is asked for without an answer. It is held to the numbers that the client has
+ * in use, which the client can count itself, and not to what still lives behind numbers that it dropped.
+ */
+int rig_client_charge_unasked(struct rig_client *client, struct rig_error *e);
 void rig_client_return_object(struct rig_client *client);
 
 /* ---------------------------------------------------------------- its messages (inbox.c, requests.c, run.c)

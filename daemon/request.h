@@ -33,6 +33,9 @@ void rig_request_defer(struct rig_request *request, void (*run)(struct rig_slow_
 /* Answers that it failed, with its error or else the errno's text, and frees it. */
 void rig_request_fail(struct rig_request *request);
 
+/* Answers that a request failed with `r`, in the words of `e` where it has any. Return: RIG_TAKEN. */
+int rig_client_refuse(struct rig_client *client, uint32_t serial, int r, struct rig_error *e);
+
 /* Whether somebody still waits for the answer. */
 static inline bool rig_request_heard(const struct rig_request *request)
 {

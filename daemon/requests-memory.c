@@ -76,13 +76,6 @@ static int make(struct rig_client *c, struct rig_device *device, uint32_t serial
 
 #define ANY_ACCESS (RIG_ACCESS_READ | RIG_ACCESS_WRITE)
 
-static int refuse(struct rig_client *c, uint32_t serial, int r, struct rig_error *e)
-{
-        e->code = r;
-        rig_client_failed(c, serial, e);
-        return RIG_TAKEN;
-}
-
 /* What a descriptor's open mode admits; 0 for neither. */
 static uint32_t fd_access(int fd)
 {
@@ -140,9 +133,7 @@ static void new_made(struct new_request *n)
         m->charged_bytes = n->region.bytes;
         n->q.r = make(n->q.client, n->q.device, n->q.serial, n->q.id, m, &m->region, 0, n->bytes, ANY_ACCESS,
                 n->account, n->region.host ? n->region.fd : -EBADF, &n->q.error);
-        if (m->refs == 1)
-                rig_adapter_memory_retires(m); /* no buffer took it */
-        rig_memory_unref(m, &a->core->order);
+        rig_adapter_memory_unref(m);
         if (n->q.r < 0)
                 new_fail(n);
         else
@@ -256,25 +247,25 @@ int rig_request_buffer_new(struct rig_client *client, const struct rig_msg_buffe
         if (!d || rig_client_check_free(client, &client->buffers, msg->buffer, "buffer") < 0)
                 return -EPROTO;
         if (d->driver.facts.flags & RIG_DEVICE_FILES)
-                return refuse(client, msg->serial, -EOPNOTSUPP,
+                return rig_client_refuse(client, msg->serial, -EOPNOTSUPP,
                         &(struct rig_error){
                                 .text = "a device of files has no memory of its own: adopt a file"});
         if (!msg->bytes) {
                 r = make(
                         client, d, msg->serial, msg->buffer, NULL, NULL, 0, 0, ANY_ACCESS, NULL, -EBADF, &e);
-                return r < 0 ? refuse(client, msg->serial, r, &e) : RIG_TAKEN;
+                return r < 0 ? rig_client_refuse(client, msg->serial, r, &e) : RIG_TAKEN;
         }
         r = rig_cache_class_bytes(msg->bytes, &class_bytes);
         if (r < 0 || class_bytes > d->adapter->budget.limit_bytes) {
                 rig_error_set(&e, -ENOMEM, "%llu bytes are more than %s has (%llu)",
                         (unsigned long long)msg->bytes, rig_device_describe(d),
                         (unsigned long long)d->adapter->budget.limit_bytes);
-                return refuse(client, msg->serial, -ENOMEM, &e);
+                return rig_client_refuse(client, msg->serial, -ENOMEM, &e);
         }
         r = rig_client_account(client, d->adapter, &account);
         n = r < 0 ? NULL : rig_request_new(client, d, msg->serial, msg->buffer, sizeof(*n));
         if (!n)
-                return refuse(client, msg->serial, -ENOMEM, &e);
+                return rig_client_refuse(client, msg->serial, -ENOMEM, &e);
         n->account = rig_account_ref(account);
         n->kind = msg->kind;
         n->bytes = msg->bytes;
@@ -387,15 +378,6 @@ static struct rig_memory *adopted_memory(struct adopt_request *o, const struct r
         return m;
 }
 
-static void let_go(struct rig_memory *m, struct rig_core *core)
-{
-        if (m->refs == 1) {
-                rig_identities_remove(&core->identities, &m->identity);
-                rig_adapter_memory_retires(m);
-        }
-        rig_memory_unref(m, &core->order);
-}
-
 /*
  * The buffer over an adopted memory. A memfd counts in the client's share, though its bytes are the client's
  * own: rigd maps it, and pages of it that work is the first to touch are rigd's doing.
@@ -414,7 +396,6 @@ static int adopted(struct adopt_request *o, struct rig_memory *m, const struct r
 static void adopt_done(struct rig_slow_job *job)
 {
         struct adopt_request *o = RIG_CONTAINER_OF(job, struct adopt_request, q.job);
-        struct rig_core *core = o->q.client->core;
         const struct rig_region *region = NULL;
         struct rig_memory *m = NULL;
 
@@ -435,7 +416,7 @@ static void adopt_done(struct rig_slow_job *job)
                 o->q.r = m ? adopted(o, m, region) : -ENOMEM;
         }
         if (m)
-                let_go(m, core);
+                rig_adapter_memory_unref(m);
         if (o->q.r < 0)
                 rig_request_fail(&o->q);
         else
@@ -459,12 +440,12 @@ int rig_request_buffer_adopt(
         if (!rig_core_keeps_fd(client->core, fd)) {
                 rig_close(fd);
                 rig_error_set(&e, -EMFILE, RIG_NO_FDS);
-                return refuse(client, msg->serial, -EMFILE, &e);
+                return rig_client_refuse(client, msg->serial, -EMFILE, &e);
         }
         o = rig_request_new(client, d, msg->serial, msg->buffer, sizeof(*o));
         if (!o) {
                 rig_close(fd);
-                return refuse(client, msg->serial, -ENOMEM, &e);
+                return rig_client_refuse(client, msg->serial, -ENOMEM, &e);
         }
         o->access = fd_access(fd);
         o->fd = fd;
@@ -505,7 +486,6 @@ static void borrow_run(struct rig_slow_job *job)
 static void borrow_done(struct rig_slow_job *job)
 {
         struct borrow_request *o = RIG_CONTAINER_OF(job, struct borrow_request, q.job);
-        struct rig_core *core = o->q.client->core;
         const struct rig_region *region;
 
         if (o->q.r >= 0) {
@@ -518,7 +498,7 @@ static void borrow_done(struct rig_slow_job *job)
                                 o->offset, o->bytes, o->access, NULL, -EBADF, &o->q.error);
                 }
         }
-        let_go(o->memory, core);
+        rig_adapter_memory_unref(o->memory);
         if (o->q.r < 0)
                 rig_request_fail(&o->q);
         else
@@ -545,16 +525,16 @@ static int reach(struct rig_client *c, struct rig_device *d, uint32_t serial, ui
         }
         if (region) {
                 r = make(c, d, serial, id, m, region, offset, bytes, access, NULL, -EBADF, &e);
-                return r < 0 ? refuse(c, serial, r, &e) : RIG_TAKEN;
+                return r < 0 ? rig_client_refuse(c, serial, r, &e) : RIG_TAKEN;
         }
         if (!ops->region_borrow || !(d->driver.facts.flags & RIG_DEVICE_BORROWS_HOST) || !m->region.host) {
                 rig_error_set(&e, -EOPNOTSUPP, "%s cannot map this memory: copy it instead",
                         rig_device_describe(d));
-                return refuse(c, serial, -EOPNOTSUPP, &e);
+                return rig_client_refuse(c, serial, -EOPNOTSUPP, &e);
         }
         o = rig_request_new(c, d, serial, id, sizeof(*o));
         if (!o)
-                return refuse(c, serial, -ENOMEM, &e);
+                return rig_client_refuse(c, serial, -ENOMEM, &e);
         o->memory = rig_memory_ref(m);
         o->of = &m->region;
         o->offset = offset;
@@ -576,7 +556,7 @@ int rig_request_buffer_borrow(struct rig_client *client, const struct rig_msg_bu
         if (rig_buffer_reached_by(of, d)) {
                 r = make(client, d, msg->serial, msg->buffer, of->memory, of->region, of->offset, of->bytes,
                         of->access, NULL, -EBADF, &e);
-                return r < 0 ? refuse(client, msg->serial, r, &e) : RIG_TAKEN;
+                return r < 0 ? rig_client_refuse(client, msg->serial, r, &e) : RIG_TAKEN;
         }
         return reach(client, d, msg->serial, msg->buffer, of->memory, of->offset, of->bytes, of->access);
 }
@@ -604,7 +584,7 @@ int rig_request_buffer_import(
                 rig_error_set(&e, -ESTALE,
                         "no buffer here has the memory of this descriptor: export it first, and keep "
                         "a buffer of it until it was imported");
-                return refuse(client, msg->serial, -ESTALE, &e);
+                return rig_client_refuse(client, msg->serial, -ESTALE, &e);
         }
         access = fd_access(fd);
         if (!m->charged_bytes)
@@ -617,7 +597,7 @@ int rig_request_buffer_import(
         if (r >= 0)
                 r = make(client, d, msg->serial, msg->buffer, m, region, 0, m->region.bytes, access, account,
                         -EBADF, &e);
-        return r < 0 ? refuse(client, msg->serial, r, &e) : RIG_TAKEN;
+        return r < 0 ? rig_client_refuse(client, msg->serial, r, &e) : RIG_TAKEN;
 }
 
 /* ---------------------------------------------------------------- export, and views */
@@ -661,7 +641,7 @@ int rig_request_buffer_export(struct rig_client *client, const struct rig_msg_bu
         m = b->memory;
         if (!m) {
                 rig_error_set(&e, -EINVAL, "a buffer of no bytes has no memory to share");
-                return refuse(client, msg->serial, -EINVAL, &e);
+                return rig_client_refuse(client, msg->serial, -EINVAL, &e);
         }
         fd = b->region->fd >= 0 ? b->region->fd : m->region.fd;
         if (fd < 0) {
@@ -676,7 +656,7 @@ int rig_request_buffer_export(struct rig_client *client, const struct rig_msg_bu
                 fd = r = reopened = reopen(fd, b->access);
         if (r < 0) {
                 rig_error_set(&e, r, "no descriptor can be had: %s", strerror(-r));
-                return refuse(client, msg->serial, r, &e);
+                return rig_client_refuse(client, msg->serial, r, &e);
         }
         m->shared = true;
         answer(client, msg->serial, b, fd);
@@ -696,7 +676,7 @@ int rig_request_buffer_view(struct rig_client *client, const struct rig_msg_buff
                         "a view of %llu bytes at %llu is not inside buffer %u, which has %llu",
                         (unsigned long long)msg->bytes, (unsigned long long)msg->offset, msg->of,
                         (unsigned long long)of->bytes);
-        r = rig_client_charge_object(client, &e);
+        r = rig_client_charge_unasked(client, &e);
         if (r == 0) {
                 r = rig_buffer_new(client, of->device, of->memory, of->region, of->offset + msg->offset,
                         msg->bytes, NULL, &b, &e);

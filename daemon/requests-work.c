@@ -12,13 +12,6 @@
 
 #define IMAGE_BYTES_MAX (UINT64_C(1) << 30)
 
-static int refuse(struct rig_client *c, uint32_t serial, int r, struct rig_error *e)
-{
-        e->code = r;
-        rig_client_failed(c, serial, e);
-        return RIG_TAKEN;
-}
-
 /* ---------------------------------------------------------------- images */
 
 struct load_request {
@@ -113,11 +106,11 @@ int rig_request_image_load(
                         "image-load names descriptor %u, which its packet has not", msg->fd);
         if (!(d->driver.facts.flags & RIG_DEVICE_LOADS_IMAGES)) {
                 rig_error_set(&e, -EOPNOTSUPP, "%s loads no images", rig_device_describe(d));
-                return refuse(client, msg->serial, -EOPNOTSUPP, &e);
+                return rig_client_refuse(client, msg->serial, -EOPNOTSUPP, &e);
         }
         r = rig_client_charge_object(client, &e);
         if (r < 0)
-                return refuse(client, msg->serial, r, &e);
+                return rig_client_refuse(client, msg->serial, r, &e);
         l = rig_request_new(client, d, msg->serial, msg->image, sizeof(*l));
         if (l)
                 l->image = rig_image_new(client, d, msg->image);
@@ -125,7 +118,7 @@ int rig_request_image_load(
                 rig_client_return_object(client);
                 if (l)
                         rig_request_free(&l->q);
-                return refuse(client, msg->serial, -ENOMEM, &e);
+                return rig_client_refuse(client, msg->serial, -ENOMEM, &e);
         }
         l->fd = rig_steal_fd(&fd);
         l->bytes = msg->bytes;
@@ -174,7 +167,7 @@ int rig_request_image_entry(struct rig_client *client, const struct rig_msg_imag
                 return rig_client_break(client, -ENOENT, "there is no image %u", msg->image);
         o = rig_request_new(client, i->device, msg->serial, msg->image, sizeof(*o));
         if (!o)
-                return refuse(client, msg->serial, -ENOMEM, &e);
+                return rig_client_refuse(client, msg->serial, -ENOMEM, &e);
         o->image = rig_image_ref(i);
         rig_text_copy(msg->name, o->name, sizeof(o->name));
         rig_request_defer(&o->q, entry_run, entry_done);
@@ -237,11 +230,11 @@ int rig_request_work_new(struct rig_client *client, const struct rig_msg_work_ne
         if (r == -ENOENT)
                 return rig_client_break(client, r, "%s", e.text);
         if (r < 0)
-                return refuse(client, msg->serial, r, &e);
+                return rig_client_refuse(client, msg->serial, r, &e);
         o = rig_request_new(client, d, msg->serial, msg->work, sizeof(*o));
         if (!o) {
                 rig_work_unref(w);
-                return refuse(client, msg->serial, -ENOMEM, &e);
+                return rig_client_refuse(client, msg->serial, -ENOMEM, &e);
         }
         o->work = w;
         if (d->adapter->driver.driver->work_prepare)

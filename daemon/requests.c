@@ -55,6 +55,13 @@ void rig_request_fail(struct rig_request *request)
         rig_request_free(request);
 }
 
+int rig_client_refuse(struct rig_client *client, uint32_t serial, int r, struct rig_error *e)
+{
+        e->code = r;
+        rig_client_failed(client, serial, e);
+        return RIG_TAKEN;
+}
+
 /* ---------------------------------------------------------------- what messages name */
 
 struct rig_device *rig_client_device(struct rig_client *client, uint32_t id)

@@ -252,6 +252,20 @@ int rig_buffer_check_range(const struct rig_buffer *buffer, uint64_t offset, uin
                 (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)buffer->bytes);
 }
 
+/* A view has no answer that could refuse it, so its place in rigd's limit is counted here. With the lock
+ * held. */
+static int check_objects(const struct rig *rig)
+{
+        uint64_t n = rig_ids_in_use(&rig->buffer_ids) + rig_ids_in_use(&rig->work_ids) +
+                     rig_ids_in_use(&rig->image_ids);
+
+        if (n <= rig->objects_limit)
+                return 0;
+        return rig_fail(-EDQUOT,
+                "this connection may have %llu buffers, works and images (ClientObjectsMax), and has them",
+                (unsigned long long)rig->objects_limit);
+}
+
 /* Publishes a view, whose number is new. */
 static int order_view(struct rig *rig, struct rig_msg_buffer_view *m)
 {
@@ -261,7 +275,9 @@ static int order_view(struct rig *rig, struct rig_msg_buffer_view *m)
         if (r < 0)
                 return r;
         rig_lock_take(&rig->lock);
-        r = rig_wire_order(rig, RIG_MSG_BUFFER_VIEW, m);
+        r = check_objects(rig);
+        if (r == 0)
+                r = rig_wire_order(rig, RIG_MSG_BUFFER_VIEW, m);
         if (r < 0)
                 rig_ids_put(&rig->buffer_ids, m->buffer);
         rig_lock_drop(&rig->lock);

@@ -41,9 +41,10 @@ struct rig {
         const struct rig_words *words;
         struct rig_ring *ring;
         uint8_t *ring_bytes;
-        uint64_t spin_usec;  /* how long a wait polls before it sleeps; 0 on a single core */
-        uint64_t runs_limit; /* runs in flight that rigd takes from us; UINT64_MAX: any number */
-        char origin[128];    /* what the connection goes to, for sentences */
+        uint64_t spin_usec;     /* how long a wait polls before it sleeps; 0 on a single core */
+        uint64_t runs_limit;    /* runs in flight that rigd takes from us; UINT64_MAX: any number */
+        uint64_t objects_limit; /* buffers, works and images that rigd lets us name */
+        char origin[128];       /* what the connection goes to, for sentences */
 
         /* set once, under the lock; read anywhere */
         _Atomic int broken; /* 0, or the error that ended the connection; the text is valid then */

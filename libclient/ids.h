@@ -18,6 +18,10 @@ struct rig_ids {
 /* 0, -ENOMEM, or -EDQUOT where all numbers are in use. */
 int rig_ids_take(struct rig_ids *ids, uint32_t *ret_id);
 void rig_ids_put(struct rig_ids *ids, uint32_t id);
+static inline uint64_t rig_ids_in_use(const struct rig_ids *ids)
+{
+        return ids->given - ids->n_free;
+}
 void rig_ids_deinit(struct rig_ids *ids);
 
 #endif

@@ -29,7 +29,7 @@
 uint8_t *rig_wire_reserve(struct rig *rig, size_t bytes)
 {
         if (rig_likely(rig_ring_room(rig->head_seen, rig->tail) >= bytes))
-                return rig->ring_bytes + (rig->tail & (RIG_RING_BYTES - 1));
+                return rig_ring_at(rig->ring_bytes, rig->tail);
 
         /* acquire: rigd has copied out what lies before `head`, so it may be written over */
         rig->head_seen = atomic_load_explicit(&rig->words->head, memory_order_acquire);
@@ -40,7 +40,7 @@ uint8_t *rig_wire_reserve(struct rig *rig, size_t bytes)
         }
         if (rig_ring_room(rig->head_seen, rig->tail) < bytes)
                 return NULL;
-        return rig->ring_bytes + (rig->tail & (RIG_RING_BYTES - 1));
+        return rig_ring_at(rig->ring_bytes, rig->tail);
 }
 
 void rig_wire_ring_bell_slowly(struct rig *rig)

@@ -133,12 +133,13 @@ RIG_API int rig_sync(struct rig *rig);
 #define RIG_RUNS_SYNC   (1u << 3)
 
 #define RIG_DEVICE_HOST_ADDRESSED (1u << 0) /* the host addresses its memory: rig_buffer_map() works */
-#define RIG_DEVICE_NAMES_HOST     (1u << 1) /* its work names any memory the host addresses, without a borrow \
-                                             */
-#define RIG_DEVICE_BORROWS_HOST (1u << 2)   /* it borrows memory the host addresses (rig_buffer_borrow()) */
-#define RIG_DEVICE_FILES        (1u << 3)   /* its buffers are files' bytes (rig_buffer_adopt()) */
-#define RIG_DEVICE_CLIENT_CODE  (1u << 4)   /* its launches run in this process (rig_launch.function) */
-#define RIG_DEVICE_LOADS_IMAGES (1u << 5)   /* rig_image_load() works */
+#define RIG_DEVICE_NAMES_HOST                                                                               \
+        (1u << 1)                         /* its work names any memory the host addresses, without a borrow \
+                                           */
+#define RIG_DEVICE_BORROWS_HOST (1u << 2) /* it borrows memory the host addresses (rig_buffer_borrow()) */
+#define RIG_DEVICE_FILES        (1u << 3) /* its buffers are files' bytes (rig_buffer_adopt()) */
+#define RIG_DEVICE_CLIENT_CODE  (1u << 4) /* its launches run in this process (rig_launch.function) */
+#define RIG_DEVICE_LOADS_IMAGES (1u << 5) /* rig_image_load() works */
 
 struct rig_adapter {
         uint32_t size;  /* of this struct, as the library knows it */

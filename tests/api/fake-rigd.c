@@ -60,6 +60,7 @@ static void answer_hello(struct fake *fake, struct fake_answer *a, uint32_t want
         m->daemon = rig_text("fake", RIG_PROTO_NAME_MAX);
         m->features = wanted & ~fake->hide;
         m->runs = 64;
+        m->objects = 1024;
         if (m->features & RIG_FEATURE_WORDS) {
                 CHECK(rig_words_new(&fake->words_fd, &fake->words) == 0);
                 fake->words->sleeping = 1;

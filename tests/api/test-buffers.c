@@ -433,11 +433,38 @@ static void memory_M1_a_dropped_buffer_lives_until_its_work_is_done(void)
         close_all();
 }
 
+/* A view has no answer that could refuse it: one too many must not cost the connection. */
+static void views_beyond_the_limit_of_objects_are_refused(void)
+{
+        enum { MORE_THAN_THE_LIMIT = 20000 };
+        static struct rig_buffer *views[MORE_THAN_THE_LIMIT];
+        struct rig_buffer *b, *one;
+        int n = 0, r = 0;
+
+        open_all();
+        b = new_buffer(m, 4096);
+        while (n < MORE_THAN_THE_LIMIT && (r = rig_buffer_view(b, 0, 1, &views[n])) == 0)
+                n++;
+        CHECK_RETURNS(-EDQUOT, r);
+        CHECK(strstr(rig_error(), "ClientObjectsMax"));
+        OK(rig_sync(rig));
+        CHECK_RETURNS(-EDQUOT, rig_buffer_view(b, 0, 1, &one));
+        while (n > 0)
+                rig_buffer_unref(views[--n]);
+        OK(rig_buffer_view(b, 0, 1, &one));
+        OK(rig_buffer_write(one, 0, "v", 1));
+        CHECK_RETURNS(0, rig_failed(rig));
+        rig_buffer_unref(one);
+        rig_buffer_unref(b);
+        close_all();
+}
+
 int main(int argc, char **argv)
 {
         static const struct test tests[] = {
                 TEST(memory_starts_as_zeros_and_keeps_what_is_written),
                 TEST(ranges_outside_are_refused),
+                TEST(views_beyond_the_limit_of_objects_are_refused),
                 TEST(a_buffer_of_no_bytes_is_one_everywhere),
                 TEST(views_are_the_same_memory),
                 TEST(order_O6_the_host_follows_fills_and_copies),
