@@ -55,8 +55,9 @@ static void adopt_fails(struct wire *w, uint32_t device, int fd, uint64_t offset
         close(fd);
         wire_failed(w, wire_ask_buffer(w, 9, 2, 1), EOPNOTSUPP, "adopt a file"); /* a round trip behind it */
         wire_sync(w);
-        cr_assert_eq(rigd_count_fds(&rigd), fds, "rigd keeps the descriptor: %s", text);
-        cr_assert_eq(rigd_count_maps(&rigd), maps, "rigd keeps the mapping: %s", text);
+        /* What was mapped is given back on a slow thread, which may be behind the answer. */
+        rigd_await_fds(&rigd, fds);
+        rigd_await_maps(&rigd, maps);
 }
 
 static int some_file(int flags)
