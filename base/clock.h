@@ -19,6 +19,15 @@ static inline uint64_t rig_now_nsec(void)
         return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
+/* CLOCK_REALTIME in microseconds, for people. */
+static inline uint64_t rig_now_real_usec(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_REALTIME, &t);
+        return (uint64_t)t.tv_sec * RIG_USEC_PER_SEC + (uint64_t)t.tv_nsec / RIG_NSEC_PER_USEC;
+}
+
 static inline uint64_t rig_now_usec(void)
 {
         return rig_now_nsec() / RIG_NSEC_PER_USEC;

@@ -32,9 +32,22 @@ static const unsigned state_next[RIG_ADAPTER_STATE_MAX] = {
 static void set_state(struct rig_adapter *a, enum rig_adapter_state state)
 {
         rig_assert(state_next[a->state] & 1u << state);
-        rig_log(LOG_NOTICE, "adapter %s: %s -> %s", a->driver.name, state_names[a->state],
-                state_names[state]);
+        if (state == RIG_ADAPTER_READY)
+                rig_log_about(LOG_NOTICE, &RIG_LOG_OF_ADAPTER(a, RIG_LOG_ADAPTER_READY),
+                        "adapter %s is ready again; it was %s", a->driver.name, state_names[a->state]);
+        else
+                rig_log_about(LOG_INFO, &RIG_LOG_OF_ADAPTER(a, NULL), "adapter %s: %s -> %s", a->driver.name,
+                        state_names[a->state], state_names[state]);
         a->state = state;
+        if (state == RIG_ADAPTER_READY)
+                a->reason[0] = '\0';
+        if (a->core->adapter_changed)
+                a->core->adapter_changed(a, a->core->adapter_changed_userdata);
+}
+
+const char *rig_adapter_state_to_string(enum rig_adapter_state state)
+{
+        return state_names[state];
 }
 
 /* ---------------------------------------------------------------- the slow thread */
@@ -96,8 +109,8 @@ void rig_adapter_defer(struct rig_driver_adapter *adapter, struct rig_slow_job *
                 r = start_thread(a);
         if (r < 0) {
                 /* No thread is to be had: late is better than never. */
-                rig_log(LOG_ERR, "adapter %s: no thread (%s): the core waits for it", a->driver.name,
-                        strerror(-r));
+                rig_log_about(LOG_ERR, &RIG_LOG_OF_ADAPTER(a, RIG_LOG_ADAPTER_NO_THREAD),
+                        "adapter %s: no thread (%s): the core waits for it", a->driver.name, strerror(-r));
                 job->run(job);
                 rig_post_job(a->core->post, job);
                 return;
@@ -232,8 +245,8 @@ static void reset_done(struct rig_slow_job *job)
 
         if (j->r < 0) {
                 set_state(a, RIG_ADAPTER_LOST);
-                rig_log(LOG_ERR, "adapter %s cannot be reset and stays lost: %s", a->driver.name,
-                        j->error.text);
+                rig_log_about(LOG_ERR, &RIG_LOG_OF_ADAPTER(a, RIG_LOG_ADAPTER_STAYS_LOST),
+                        "adapter %s cannot be reset and stays lost: %s", a->driver.name, j->error.text);
         } else {
                 rig_list_for_each_safe (l, &a->devices) {
                         struct rig_device *d = rig_list_entry(l, struct rig_device, link);
@@ -255,7 +268,8 @@ static void reset(struct rig_adapter *a)
 
         j = calloc(1, sizeof(*j));
         if (!j) {
-                rig_log(LOG_ERR, "adapter %s stays lost: no memory to reset it", a->driver.name);
+                rig_log_about(LOG_ERR, &RIG_LOG_OF_ADAPTER(a, RIG_LOG_ADAPTER_STAYS_LOST),
+                        "adapter %s stays lost: no memory to reset it", a->driver.name);
                 return;
         }
         j->adapter = a;
@@ -271,9 +285,10 @@ void rig_adapter_lose(struct rig_adapter *adapter, const char *reason)
 
         if (adapter->state != RIG_ADAPTER_READY)
                 return;
-        set_state(adapter, RIG_ADAPTER_LOST);
         snprintf(adapter->reason, sizeof(adapter->reason), "%s", reason);
-        rig_log(LOG_ERR, "adapter %s is lost: %s", adapter->driver.name, reason);
+        set_state(adapter, RIG_ADAPTER_LOST);
+        rig_log_about(LOG_ERR, &RIG_LOG_OF_ADAPTER(adapter, RIG_LOG_ADAPTER_LOST), "adapter %s is lost: %s",
+                adapter->driver.name, reason);
         adapter->n_stops++;
         rig_list_move_all(&adapter->devices, &all);
         while (!rig_list_empty(&all)) {
@@ -297,7 +312,8 @@ void rig_adapter_stopped(struct rig_adapter *adapter, bool sticky)
         adapter->n_stops--;
         if (sticky && !adapter->driver.driver->adapter_reset) {
                 /* Its memory stays away for good; who else is on the adapter goes on (L6). */
-                rig_log(LOG_ERR, "adapter %s: work of a lost device cannot be ended", adapter->driver.name);
+                rig_log_about(LOG_ERR, &RIG_LOG_OF_ADAPTER(adapter, RIG_LOG_WORK_CANNOT_END),
+                        "adapter %s: work of a lost device cannot be ended", adapter->driver.name);
                 sticky = false;
         }
         adapter->needs_reset = adapter->needs_reset || sticky;
@@ -314,10 +330,10 @@ void rig_adapter_stopped(struct rig_adapter *adapter, bool sticky)
 
 /* ---------------------------------------------------------------- accounts */
 
-int rig_account_new(struct rig_adapter *adapter, const char *client, struct rig_account **ret_account)
+int rig_account_new(struct rig_adapter *adapter, const char *client, uint64_t memory_bytes,
+        uint64_t cache_bytes, struct rig_account **ret_account)
 {
         struct rig_account *account = calloc(1, sizeof(*account));
-        const struct rig_config *config = &adapter->core->config;
 
         if (!account)
                 return -ENOMEM;
@@ -326,8 +342,8 @@ int rig_account_new(struct rig_adapter *adapter, const char *client, struct rig_
         snprintf(account->client, sizeof(account->client), "%s", client);
         account->share = (struct rig_share){.budget = &adapter->budget,
                 .client = account->client,
-                .limit_bytes = RIG_MIN(config->client_memory_max, adapter->budget.limit_bytes)};
-        rig_cache_init(&account->cache, &adapter->budget, config->client_cache_max);
+                .limit_bytes = RIG_MIN(memory_bytes, adapter->budget.limit_bytes)};
+        rig_cache_init(&account->cache, &adapter->budget, cache_bytes);
         rig_list_append(&adapter->accounts, &account->link);
         *ret_account = account;
         return 0;
@@ -355,6 +371,14 @@ static bool drop_one(struct rig_account *account)
                 return false;
         rig_adapter_free_region(account->adapter, &region);
         return true;
+}
+
+void rig_account_set_limits(struct rig_account *account, uint64_t memory_bytes, uint64_t cache_bytes)
+{
+        account->share.limit_bytes = RIG_MIN(memory_bytes, account->adapter->budget.limit_bytes);
+        account->cache.limit_bytes = cache_bytes;
+        while (account->cache.bytes > cache_bytes && drop_one(account))
+                ;
 }
 
 void rig_account_close(struct rig_account *account)
@@ -404,7 +428,8 @@ void rig_adapter_free_region(struct rig_adapter *adapter, const struct rig_regio
         struct free_job *j = calloc(1, sizeof(*j));
 
         if (!j) {
-                rig_log(LOG_ERR, "adapter %s: no memory to give back %llu bytes", adapter->driver.name,
+                rig_log_about(LOG_ERR, &RIG_LOG_OF_ADAPTER(adapter, RIG_LOG_OUT_OF_MEMORY),
+                        "adapter %s: no memory to give back %llu bytes", adapter->driver.name,
                         (unsigned long long)region->bytes);
                 return;
         }

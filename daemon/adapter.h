@@ -21,6 +21,8 @@ enum rig_adapter_state {
         RIG_ADAPTER_STATE_MAX,
 };
 
+const char *rig_adapter_state_to_string(enum rig_adapter_state state);
+
 struct rig_adapter {
         struct rig_list link; /* in core->adapters */
         struct rig_core *core;
@@ -34,6 +36,7 @@ struct rig_adapter {
         bool needs_reset; /* a device could not be stopped without */
 
         struct rig_budget budget;
+        struct rig_usage usage;
         unsigned n_retiring;      /* memories of it that are to return */
         struct rig_list parked;   /* struct rig_parked: allocations that wait for memory to return */
         struct rig_list accounts; /* struct rig_account */
@@ -91,7 +94,10 @@ bool rig_adapter_recovers(const struct rig_adapter *adapter);
 /* A device of it was stopped; `sticky`: only a reset ends its work. */
 void rig_adapter_stopped(struct rig_adapter *adapter, bool sticky);
 
-int rig_account_new(struct rig_adapter *adapter, const char *client, struct rig_account **ret_account);
+int rig_account_new(struct rig_adapter *adapter, const char *client, uint64_t memory_bytes,
+        uint64_t cache_bytes, struct rig_account **ret_account);
+/* Its share and its cache are bounded by others from now on. */
+void rig_account_set_limits(struct rig_account *account, uint64_t memory_bytes, uint64_t cache_bytes);
 struct rig_account *rig_account_ref(struct rig_account *account);
 void rig_account_unref(struct rig_account *account);
 /* The client is gone: what it cached goes back. */

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "daemon/log.h"
+#include "daemon/trace.h"
 #include "daemon/work.h"
 
 #define MESSAGE_BYTES 4096u         /* more than any answer or event has */
@@ -75,6 +76,15 @@ int rig_client_new(struct rig_core *core, int fd, struct rig_client **ret_client
         c->uid = cred.uid;
         snprintf(c->name, sizeof(c->name), "client %llu (pid %d, uid %u)", (unsigned long long)c->number,
                 (int)c->pid, (unsigned)c->uid);
+        c->connected_usec = rig_now_real_usec();
+        c->limits = (struct rig_limits){
+                .objects = core->config.client_objects_max,
+                .memory = core->config.client_memory_max,
+                .runs = core->config.client_runs_max,
+                .cache = core->config.client_cache_max,
+                .queue = core->config.client_queue_max,
+        };
+        c->told_objects = c->limits.objects;
         c->readable = true;
         c->held.data = malloc(RIG_PROTO_PACKET_BYTES);
         r = c->held.data ? sd_event_add_io(core->event, &c->source, fd, EPOLLIN | EPOLLOUT | EPOLLET,
@@ -85,7 +95,7 @@ int rig_client_new(struct rig_core *core, int fd, struct rig_client **ret_client
                 return r;
         }
         sd_event_source_set_description(c->source, c->name);
-        rig_log(LOG_DEBUG, "%s connected", c->name);
+        rig_log_about(LOG_DEBUG, &RIG_LOG_OF_CLIENT(c, NULL), "%s connected", c->name);
         rig_client_activate(c);
         *ret_client = c;
         return 0;
@@ -162,8 +172,9 @@ void rig_client_end(struct rig_client *client)
         if (c->state == RIG_CLIENT_ENDED)
                 return;
         c->state = RIG_CLIENT_ENDED;
-        rig_log(LOG_DEBUG, "%s ended", c->name);
+        rig_log_about(LOG_DEBUG, &RIG_LOG_OF_CLIENT(c, NULL), "%s ended", c->name);
         disconnect(c);
+        c->trace = rig_trace_stop(c->trace);
         rig_client_cancel_waits(c);
         /* Its own code first: work that waited for it must find it lost, not see its buffers go. */
         for (uint32_t id = 0; id < c->devices.room; id++)
@@ -201,21 +212,14 @@ int rig_client_break(struct rig_client *client, int error, const char *fmt, ...)
         va_start(ap, fmt);
         vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
-        rig_log(LOG_WARNING, "%s is ended: %s", c->name, text);
+        c->core->n_broken++;
+        rig_log_about(LOG_WARNING, &RIG_LOG_OF_CLIENT(c, RIG_LOG_CLIENT_BROKEN), "%s is ended: %s", c->name,
+                text);
         m.text = rig_text(text, RIG_PROTO_TEXT_MAX);
         rig_client_send(c, RIG_MSG_BROKEN, &m, NULL, 0);
         if (c->state == RIG_CLIENT_ENDED)
                 return -EPROTO;
-        /* A socket that closes with unread packets resets the other side, which would lose the sentence. */
-        shutdown(c->fd, SHUT_RD);
-        for (unsigned i = 0; i < RIG_PACKETS_MAX; i++) {
-                struct rig_packet_fds fds = RIG_PACKET_FDS_NULL;
-
-                if (rig_packet_recv(
-                            c->fd, c->held.data, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, &fds) <= 0)
-                        break;
-                rig_packet_fds_close(&fds);
-        }
+        rig_packet_hang_up(c->fd);
         rig_client_end(c);
         return -EPROTO;
 }
@@ -235,7 +239,7 @@ int rig_client_account(
                         return 0;
                 }
         }
-        r = rig_account_new(adapter, client->name, &account);
+        r = rig_account_new(adapter, client->name, client->limits.memory, client->limits.cache, &account);
         if (r < 0)
                 return r;
         r = rig_table_set(&client->accounts, client->accounts.n, account);
@@ -248,29 +252,60 @@ int rig_client_account(
 }
 
 /* Counts one more object where `held` are fewer than there may be. */
-static int charge(struct rig_client *c, uint64_t held, struct rig_error *e)
+static int charge(struct rig_client *c, uint64_t held, uint64_t most, struct rig_error *e)
 {
-        if (held >= c->core->config.client_objects_max)
+        if (held >= most)
                 return rig_error_set(e, -EDQUOT,
                         "%s holds %llu buffers, works and images, and ClientObjectsMax is %llu", c->name,
-                        (unsigned long long)held, (unsigned long long)c->core->config.client_objects_max);
+                        (unsigned long long)held, (unsigned long long)most);
         c->n_objects++;
         return 0;
 }
 
 int rig_client_charge_object(struct rig_client *client, struct rig_error *e)
 {
-        return charge(client, client->n_objects, e);
+        return charge(client, client->n_objects, client->limits.objects, e);
 }
 
 int rig_client_charge_unasked(struct rig_client *client, struct rig_error *e)
 {
-        return charge(client, (uint64_t)client->buffers.n + client->works.n + client->images.n, e);
+        /* Its library held it to what it was told: a limit that came down since may not have reached it. */
+        return charge(client, (uint64_t)client->buffers.n + client->works.n + client->images.n,
+                client->told_objects, e);
 }
 
 void rig_client_return_object(struct rig_client *client)
 {
         client->n_objects--;
+}
+
+static void tell_limits(struct rig_client *c)
+{
+        struct rig_msg_limits m = {
+                .objects = RIG_MIN(c->limits.objects, RIG_PROTO_BYTES_MAX),
+                .memory = RIG_MIN(c->limits.memory, RIG_PROTO_BYTES_MAX),
+                .runs = RIG_MIN(c->limits.runs, RIG_PROTO_BYTES_MAX),
+        };
+
+        if (c->state == RIG_CLIENT_OPEN)
+                rig_client_send(c, RIG_MSG_LIMITS, &m, NULL, 0);
+}
+
+void rig_client_set_limits(struct rig_client *client, const struct rig_limits *limits)
+{
+        struct rig_client *c = client;
+
+        c->limits = *limits;
+        c->told_objects = RIG_MAX(c->told_objects, limits->objects);
+        for (uint32_t i = 0; i < c->accounts.room; i++)
+                if (c->accounts.slots[i])
+                        rig_account_set_limits(c->accounts.slots[i], limits->memory, limits->cache);
+        if (c->throttled && c->runs < limits->runs) {
+                c->throttled = false;
+                rig_client_activate(c);
+                rig_client_activate_stalled(c->core);
+        }
+        tell_limits(c);
 }
 
 void rig_client_run_over(struct rig_client *client)
@@ -299,10 +334,10 @@ void rig_client_wake(struct rig_client *client, _Atomic uint64_t *word)
 static int queue(
         struct rig_client *c, const uint8_t *data, size_t bytes, bool failure, const int *fds, size_t n_fds)
 {
-        uint64_t limit = c->core->config.client_queue_max, failures;
+        uint64_t limit = c->limits.queue, failures;
         struct unsent *u;
 
-        if (failure && (rig_mul_overflow(c->core->config.client_runs_max, FAILURE_BYTES, &failures) ||
+        if (failure && (rig_mul_overflow(c->limits.runs, FAILURE_BYTES, &failures) ||
                                rig_add_overflow(limit, failures, &limit)))
                 limit = UINT64_MAX;
         if ((failure ? c->outbox_failures : c->outbox_bytes - c->outbox_failures) + bytes > limit)
@@ -348,13 +383,16 @@ static void cannot_send(struct rig_client *c, int r)
                 rig_client_other_side_gone(c);
                 return;
         }
+        c->core->n_broken++;
         if (r == -EDQUOT)
-                rig_log(LOG_WARNING,
-                        "%s is ended: it left %llu bytes of answers unread, and ClientQueueMax is %llu",
-                        c->name, (unsigned long long)c->outbox_bytes,
-                        (unsigned long long)c->core->config.client_queue_max);
+                rig_log_about(LOG_WARNING,
+                        &RIG_LOG_OF_CLIENT(c, RIG_LOG_CLIENT_UNREAD, .setting = "ClientQueueMax"),
+                        "%s is ended: it left %llu bytes of answers unread, and ClientQueueMax is %llu: the "
+                        "next one does not fit",
+                        c->name, (unsigned long long)c->outbox_bytes, (unsigned long long)c->limits.queue);
         else
-                rig_log(LOG_WARNING, "%s is ended: an answer cannot be sent: %s", c->name, strerror(-r));
+                rig_log_about(LOG_WARNING, &RIG_LOG_OF_CLIENT(c, RIG_LOG_CLIENT_UNSERVED),
+                        "%s is ended: an answer cannot be sent: %s", c->name, strerror(-r));
         c->end = true;
         c->unheard = true;
         rig_client_activate(c);

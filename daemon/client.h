@@ -32,6 +32,15 @@ struct rig_held {
         struct rig_packet_fds fds;
 };
 
+/* What one client may have. The configuration's, until an admin sets others. */
+struct rig_limits {
+        uint64_t objects; /* buffers, works and images */
+        uint64_t memory;  /* bytes of each adapter's memory */
+        uint64_t runs;    /* accepted and not over */
+        uint64_t cache;   /* bytes of returned memory kept for it */
+        uint64_t queue;   /* bytes of answers and events that it leaves unread */
+};
+
 struct rig_client {
         struct rig_list link;    /* in core->clients */
         struct rig_list active;  /* in core->active */
@@ -43,7 +52,13 @@ struct rig_client {
         uint64_t number;
         pid_t pid;
         uid_t uid;
-        char name[64]; /* "client 12 (pid 345, uid 1000)" */
+        char name[64];           /* "client 12 (pid 345, uid 1000)" */
+        char library[64];        /* what its hello called itself */
+        uint64_t connected_usec; /* CLOCK_REALTIME */
+        struct rig_limits limits;
+        uint64_t told_objects; /* the most objects that it was ever told it may have */
+        struct rig_usage usage;
+        struct rig_trace *trace; /* its own, or NULL */
 
         int fd;
         sd_event_source *source;
@@ -143,6 +158,9 @@ int rig_client_charge_object(struct rig_client *client, struct rig_error *e);
  */
 int rig_client_charge_unasked(struct rig_client *client, struct rig_error *e);
 void rig_client_return_object(struct rig_client *client);
+
+/* Sets its limits, and tells it. What it holds beyond them it keeps. */
+void rig_client_set_limits(struct rig_client *client, const struct rig_limits *limits);
 
 /* ---------------------------------------------------------------- its messages (inbox.c, requests.c, run.c)
  */

@@ -21,6 +21,7 @@
 #include "daemon/log.h"
 #include "daemon/post.h"
 #include "daemon/signals.h"
+#include "daemon/trace.h"
 
 #define LOOK_USEC         20u /* between looks at the event loop while awake */
 #define ACCEPTS_MAX       64u /* connections accepted before others get their turn */
@@ -137,6 +138,8 @@ int rig_core_new(const struct rig_config *config, const struct rig_driver *const
         rig_list_init(&core->active);
         rig_list_init(&core->stalled);
         rig_list_init(&core->busy);
+        rig_list_init(&core->traces);
+        core->start_usec = rig_now_real_usec();
         core->msg = malloc(sizeof(*core->msg));
         r = core->msg ? sd_event_default(&core->event) : -ENOMEM;
         if (r >= 0)
@@ -199,24 +202,32 @@ struct rig_core *rig_core_free(struct rig_core *core)
 /* ---------------------------------------------------------------- connections */
 
 /* Says why before it closes: an end without a word would look like a rigd that died. */
-static void turn_away(int fd, int error, const char *text)
+static void turn_away(struct rig_core *core, int fd, int error, const char *text)
 {
         struct rig_msg_broken m = {.error = (uint32_t)error};
+        struct rig_log_about about = rig_log_of_peer(fd);
         uint8_t data[RIG_ERROR_TEXT_MAX + 64];
         ssize_t n;
 
-        rig_log(LOG_WARNING, "a connection was refused: %s", text);
+        core->n_refused++;
+        about.message_id = error == EMFILE ? RIG_LOG_CONNECTION_DESCRIPTORS : RIG_LOG_CONNECTIONS_MAX;
+        about.setting = error == EMFILE ? "LimitNOFILE" : "ClientsMax";
+        rig_log_about(LOG_WARNING, &about, "a connection was refused: %s (pid %d, uid %u)", text,
+                (int)about.pid, (unsigned)about.uid);
         m.text = rig_text(text, RIG_PROTO_TEXT_MAX);
         n = rig_codec_encode(RIG_MSG_BROKEN, &m, data, sizeof(data));
         if (n > 0)
                 (void)rig_packet_send(fd, data, (size_t)n, NULL, 0, RIG_PACKET_DONTWAIT);
+        rig_packet_hang_up(fd);
         rig_close(fd);
 }
 
 /* No descriptor is left: connections wait in the socket's queue for a while, rather than spin the loop. */
 static void pause_accepting(struct rig_core *core)
 {
-        rig_log(LOG_WARNING, "no connection is accepted for a while: %s", strerror(errno));
+        rig_log_about(LOG_WARNING,
+                &(struct rig_log_about){.message_id = RIG_LOG_ACCEPTING_PAUSED, .limited = true},
+                "no connection is accepted for a while: %s", strerror(errno));
         sd_event_source_set_enabled(core->listen_source, SD_EVENT_OFF);
         sd_event_source_set_time_relative(core->accept_timer, ACCEPT_PAUSE_USEC);
         sd_event_source_set_enabled(core->accept_timer, SD_EVENT_ONESHOT);
@@ -246,16 +257,19 @@ static int accepts(sd_event_source *source, int fd, uint32_t events, void *userd
 
                         snprintf(text, sizeof(text), "there are %u connections, and ClientsMax is %llu",
                                 core->n_clients, (unsigned long long)core->config.clients_max);
-                        turn_away(s, EUSERS, text);
+                        turn_away(core, s, EUSERS, text);
                         continue;
                 }
                 if (!rig_core_keeps_fd(core, s)) {
-                        turn_away(s, EMFILE, RIG_NO_FDS);
+                        turn_away(core, s, EMFILE, RIG_NO_FDS);
                         continue;
                 }
                 r = rig_client_new(core, s, &c);
                 if (r < 0)
-                        rig_log(LOG_WARNING, "a connection cannot be served: %s", strerror(-r));
+                        rig_log_about(LOG_WARNING,
+                                &(struct rig_log_about){
+                                        .message_id = RIG_LOG_CLIENT_UNSERVED, .limited = true},
+                                "a connection cannot be served: %s", strerror(-r));
         }
         return 0;
 }
@@ -319,6 +333,17 @@ bool rig_core_poll_devices(struct rig_core *core)
         return moved;
 }
 
+void rig_core_count_usage(struct rig_core *core)
+{
+        uint64_t now_nsec = rig_now_nsec();
+
+        rig_list_for_each (l, &core->busy)
+                rig_device_count_busy(rig_list_entry(l, struct rig_device, busy), now_nsec);
+        core->usage = (struct rig_usage){0};
+        rig_list_for_each (l, &core->adapters)
+                rig_usage_add(&core->usage, &rig_list_entry(l, struct rig_adapter, link)->usage);
+}
+
 void rig_core_settle(struct rig_core *core)
 {
         do
@@ -347,6 +372,12 @@ static bool take_from_clients(struct rig_core *core)
         return any;
 }
 
+static void look_at_clock(struct rig_core *core)
+{
+        core->now_nsec = rig_now_nsec();
+        core->now_usec = core->now_nsec / RIG_NSEC_PER_USEC;
+}
+
 /* One look at everything that can be looked at without a system call. Return: whether something happened. */
 static bool turn(struct rig_core *core)
 {
@@ -361,6 +392,8 @@ static bool turn(struct rig_core *core)
         if (any || !rig_list_empty(&core->busy) || !rig_list_empty(&core->order.due) ||
                 !rig_list_empty(&core->order.woken))
                 rig_core_settle(core);
+        if (rig_traced(core))
+                rig_trace_memory(core, false);
         return any;
 }
 
@@ -383,6 +416,10 @@ static int sleep_until_event(struct rig_core *core)
 {
         int r;
 
+        if (rig_traced(core))
+                rig_trace_memory(core, true);
+        core->n_sleeps++;
+        core->now_nsec = 0;
         atomic_store_explicit(&core->asleep, true, memory_order_seq_cst);
         r = sd_event_run(core->event,
                 atomic_load_explicit(&core->kicked, memory_order_seq_cst) ? 0 : RIG_USEC_INFINITY);
@@ -394,8 +431,9 @@ int rig_core_turn(struct rig_core *core, uint64_t usec)
 {
         int r;
 
-        core->now_usec = rig_now_usec();
+        look_at_clock(core);
         turn(core);
+        core->now_nsec = 0;
         atomic_store_explicit(&core->asleep, true, memory_order_seq_cst);
         r = sd_event_run(core->event, atomic_load_explicit(&core->kicked, memory_order_seq_cst) ? 0 : usec);
         atomic_store_explicit(&core->asleep, false, memory_order_relaxed);
@@ -441,7 +479,9 @@ static int drain(struct rig_core *core, bool patient)
                         deadline_usec = rig_deadline_usec(DRAIN_USEC);
                 }
                 if (rig_now_usec() >= deadline_usec) {
-                        rig_log(LOG_WARNING, "work that does not end is left behind");
+                        rig_log_about(LOG_WARNING,
+                                &(struct rig_log_about){.message_id = RIG_LOG_WORK_LEFT_BEHIND},
+                                "work that does not end is left behind");
                         core->left_behind = true;
                         return 0;
                 }
@@ -457,7 +497,7 @@ static int turn_until_stopped(struct rig_core *core)
         bool any = false;
         int r;
 
-        core->now_usec = rig_now_usec();
+        look_at_clock(core);
         while (!core->stopping) {
                 if (turn(core))
                         any = true;
@@ -465,7 +505,7 @@ static int turn_until_stopped(struct rig_core *core)
                         rig_cpu_relax();
                 if (++turns % CLOCK_TURNS && !rig_list_empty(&core->active))
                         continue;
-                core->now_usec = rig_now_usec();
+                look_at_clock(core);
                 if (any)
                         core->busy_usec = core->now_usec;
                 any = false;
@@ -483,6 +523,7 @@ static int turn_until_stopped(struct rig_core *core)
                 r = sleep_until_event(core);
                 if (r < 0)
                         return r;
+                look_at_clock(core);
                 any = true;
         }
         return 0;

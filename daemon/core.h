@@ -18,6 +18,7 @@
 #include "daemon/driver.h"
 #include "daemon/memory/identity.h"
 #include "daemon/order/order.h"
+#include "daemon/usage.h"
 
 #define RIG_BITE_BYTES 8192u /* taken from a client's ring in a turn, and the longest message in it */
 
@@ -44,6 +45,20 @@ struct rig_core {
         struct rig_list busy;     /* devices with runs handed over and not reached */
         unsigned n_clients;
         uint64_t last_client; /* the number of the last connection */
+        uint32_t last_device; /* the number of the last device */
+
+        struct rig_list traces; /* struct rig_trace */
+        unsigned n_traces;
+
+        /* what an admin is told, since it started */
+        uint64_t start_usec; /* CLOCK_REALTIME */
+        struct rig_usage usage; /* as of the last rig_core_count_usage() */
+        uint64_t n_refused; /* connections turned away */
+        uint64_t n_broken;  /* connections ended for what they sent or left unread */
+        uint64_t n_sleeps;
+        /* An adapter's state is another one; or NULL. */
+        void (*adapter_changed)(struct rig_adapter *adapter, void *userdata);
+        void *adapter_changed_userdata;
 
         /* from other threads: see post.h */
         struct rig_post *post;
@@ -62,6 +77,7 @@ struct rig_core {
         sd_event_source *listen_source;
         sd_event_source *accept_timer; /* while no descriptor is left for connections */
         uint64_t now_usec;             /* of the loop's last look at the clock */
+        uint64_t now_nsec;             /* likewise; 0 while that was before it slept */
         uint64_t busy_usec;            /* when something last happened */
         bool private_client;           /* the loop ends with its only client */
         bool stopping;
@@ -100,12 +116,15 @@ void rig_core_settle(struct rig_core *core);
 /* Polls busy devices. Return: whether a value was reached. */
 bool rig_core_poll_devices(struct rig_core *core);
 
+/* Adds what busy devices used until now to what is told. Before usage is read. */
+void rig_core_count_usage(struct rig_core *core);
+
 /* Looks for hangs as long as a device that has a bound is busy. */
 void rig_core_arm_hang_timer(struct rig_core *core);
 
 /*
- * Whether a descriptor may be kept for a client. The last ones that this process may have are not: they are for
- * what packets bring for a moment, so that one client that holds very many does not end the others.
+ * Whether a descriptor may be kept for a client. The last ones that this process may have are not: they are
+ * for what packets bring for a moment, so that one client that holds very many does not end the others.
  */
 bool rig_core_keeps_fd(const struct rig_core *core, int fd);
 #define RIG_NO_FDS "rigd has no descriptors left: it holds as many as its limit lets it (LimitNOFILE=)"

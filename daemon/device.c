@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/clock.h"
 #include "daemon/client.h"
 #include "daemon/log.h"
+#include "daemon/trace.h"
 #include "daemon/work.h"
 
 const char *rig_device_describe(const struct rig_device *device)
@@ -109,6 +111,52 @@ static void tell_lost(struct rig_device *d)
         rig_client_wake(d->client, &w->ready);
 }
 
+/* ---------------------------------------------------------------- what it used */
+
+/* Adds what was counted since the last time to what its client and its adapter are told. */
+static void tell_usage(struct rig_device *d)
+{
+        rig_usage_add(&d->usage, &d->untold);
+        rig_usage_add(&d->adapter->usage, &d->untold);
+        if (d->client)
+                rig_usage_add(&d->client->usage, &d->untold);
+        d->untold = (struct rig_usage){0};
+}
+
+void rig_device_count_busy(struct rig_device *device, uint64_t now_nsec)
+{
+        struct rig_device *d = device;
+
+        if (rig_list_empty(&d->busy))
+                return;
+        d->untold.busy_nsec += now_nsec - d->busy_nsec;
+        d->busy_nsec = now_nsec;
+        tell_usage(d);
+}
+
+/*
+ * The time is the loop's last look at the clock, at most CLOCK_TURNS turns ago, or when a device was idle
+ * last: so short work is counted as up to half a microsecond more than it takes, and never twice.
+ */
+static void set_busy(struct rig_device *d)
+{
+        struct rig_core *core = d->adapter->core;
+
+        rig_list_append(&core->busy, &d->busy);
+        d->busy_nsec = core->now_nsec ? core->now_nsec : rig_now_nsec();
+        if (d->driver.facts.hang_usec)
+                rig_core_arm_hang_timer(d->adapter->core);
+}
+
+static void set_idle(struct rig_device *d)
+{
+        if (rig_list_empty(&d->busy))
+                return;
+        d->adapter->core->now_nsec = rig_now_nsec();
+        rig_device_count_busy(d, d->adapter->core->now_nsec);
+        rig_list_remove(&d->busy);
+}
+
 /* ---------------------------------------------------------------- the timeline's ops */
 
 static int op_room(struct rig_timeline *timeline, const struct rig_run *run)
@@ -150,6 +198,7 @@ static int op_hand_over(struct rig_timeline *timeline, struct rig_run *run)
         struct rig_device *d = timeline->userdata;
         struct rig_run_load *load = run->payload;
         struct rig_queue_wait waits[RIG_PROTO_DEVICES_MAX];
+        struct rig_run_times *times;
         struct rig_error e;
         int r;
 
@@ -162,14 +211,17 @@ static int op_hand_over(struct rig_timeline *timeline, struct rig_run *run)
         }
         load->submission.waits = waits;
         load->submission.n_waits = run->n_waits;
-        if (rig_list_empty(&d->busy)) {
-                rig_list_append(&d->adapter->core->busy, &d->busy);
-                if (d->driver.facts.hang_usec)
-                        rig_core_arm_hang_timer(d->adapter->core);
-        }
+        if (rig_list_empty(&d->busy))
+                set_busy(d);
+        times = rig_run_times(run);
+        if (rig_unlikely(times != NULL))
+                times->handed_nsec = rig_now_nsec();
+        d->ran = false;
         d->prompt = true;
         r = d->adapter->driver.driver->hand_over(&d->driver, &load->submission, &e);
         d->prompt = false;
+        if (rig_unlikely(times != NULL) && d->ran)
+                times->ended_nsec = rig_now_nsec();
         if (r < 0)
                 snprintf(d->reason, sizeof(d->reason), "value %llu could not be handed over: %s",
                         (unsigned long long)run->value, e.code ? e.text : strerror(-r));
@@ -197,11 +249,34 @@ static void op_run_lost(struct rig_timeline *timeline, struct rig_run *run, stru
         tell_failed(d, run->value, -ENODEV, text, true);
 }
 
+uint64_t rig_run_moves(const struct rig_run *run, uint64_t *ret_copied)
+{
+        const struct rig_run_load *load = run->payload;
+        const struct rig_driver_work *work = &load->work->driver;
+        uint64_t copied = 0, filled = 0;
+
+        for (uint32_t p = 0; p < work->n_parts; p++)
+                if (work->parts[p].kind == RIG_PART_COPY)
+                        copied += rig_part_moves(&work->parts[p], load->slots);
+                else
+                        filled += rig_part_moves(&work->parts[p], load->slots);
+        if (ret_copied)
+                *ret_copied = copied;
+        return copied + filled;
+}
+
 static void op_run_over(struct rig_timeline *timeline, struct rig_run *run)
 {
         struct rig_device *d = timeline->userdata;
         struct rig_run_load *load = run->payload;
+        bool lost = run->lost || run->value > timeline->reached;
 
+        if (rig_unlikely(lost))
+                d->untold.lost++;
+        else
+                d->untold.copied_bytes += rig_run_moves(run, NULL);
+        if (rig_unlikely(run->marked))
+                rig_trace_over(d, run, lost);
         if (d->client)
                 rig_client_run_over(d->client);
         rig_work_unref(load->work);
@@ -209,7 +284,11 @@ static void op_run_over(struct rig_timeline *timeline, struct rig_run *run)
 
 static void op_advanced(struct rig_timeline *timeline)
 {
-        tell_reached(timeline->userdata);
+        struct rig_device *d = timeline->userdata;
+
+        tell_reached(d);
+        d->untold.reached = timeline->reached - d->usage.reached;
+        tell_usage(d);
 }
 
 static void op_failed(struct rig_timeline *timeline, int error)
@@ -245,7 +324,8 @@ static const struct rig_timeline_ops timeline_ops = {
 
 /* ---------------------------------------------------------------- life */
 
-struct rig_device *rig_device_new(struct rig_adapter *adapter, struct rig_client *client, uint32_t id)
+struct rig_device *rig_device_new(
+        struct rig_adapter *adapter, struct rig_client *client, uint32_t id, const char *name)
 {
         struct rig_device *d = calloc(1, sizeof(*d));
 
@@ -259,6 +339,8 @@ struct rig_device *rig_device_new(struct rig_adapter *adapter, struct rig_client
         d->adapter = adapter;
         d->client = rig_client_ref(client); /* what is in flight tells it, also after it closed the device */
         d->id = id;
+        d->number = ++adapter->core->last_device;
+        snprintf(d->name, sizeof(d->name), "%s", name);
         d->refs = 1;
         d->driver.adapter = &adapter->driver;
         d->driver.core = d;
@@ -278,10 +360,11 @@ static void forget_client(struct rig_device *d)
 
 static void device_free(struct rig_device *d)
 {
-        forget_client(d);
         rig_watch_cancel(&d->drained);
         sd_event_source_disable_unref(d->source);
-        rig_list_remove(&d->busy);
+        set_idle(d);
+        tell_usage(d);
+        forget_client(d);
         rig_list_remove(&d->link);
         d->adapter->n_devices--;
         d->timeline->userdata = NULL;
@@ -301,7 +384,8 @@ static void defer(
         struct device_job *j = calloc(1, sizeof(*j));
 
         if (!j) {
-                rig_log(LOG_ERR, "%s: no memory to end a device: it stays", rig_device_describe(d));
+                rig_log_about(LOG_ERR, &RIG_LOG_OF_ADAPTER(d->adapter, RIG_LOG_OUT_OF_MEMORY),
+                        "%s: no memory to end a device: it stays", rig_device_describe(d));
                 return;
         }
         j->device = d;
@@ -389,6 +473,8 @@ int rig_device_opened(struct rig_device *device)
         int fd, r;
 
         d->open = true;
+        if (rig_traced(d->adapter->core))
+                rig_trace_opened(d);
         if (!d->adapter->driver.driver->descriptor)
                 return 0;
         fd = d->adapter->driver.driver->descriptor(&d->driver);
@@ -439,7 +525,7 @@ bool rig_device_poll(struct rig_device *device)
         }
         rig_timeline_reach(d->timeline, reached);
         if (d->timeline->reached >= d->timeline->handed)
-                rig_list_remove(&d->busy);
+                set_idle(d);
         return d->timeline->reached != before;
 }
 
@@ -474,12 +560,21 @@ void rig_device_lose(struct rig_device *device, const char *reason, bool ended)
                 return;
         d->lost = true;
         snprintf(d->reason, sizeof(d->reason), "%s", reason);
-        rig_log(LOG_WARNING, "%s of %s is lost: %s", rig_device_describe(d),
+        rig_log_about(LOG_WARNING,
+                &(struct rig_log_about){.message_id = RIG_LOG_DEVICE_LOST,
+                        .adapter = d->adapter->driver.name,
+                        .device = d->name,
+                        .client = d->client ? d->client->number : 0,
+                        .pid = d->client ? d->client->pid : 0,
+                        .uid = d->client ? d->client->uid : 0,
+                        .limited = true},
+                "%s of %s is lost: %s", rig_device_describe(d),
                 d->client ? d->client->name : "a client that is gone", reason);
         if (asprintf(&d->timeline->remains, "%s: %s", rig_device_describe(d), reason) < 0)
                 d->timeline->remains = NULL;
-        rig_list_remove(&d->busy);
+        set_idle(d);
         rig_timeline_lose(d->timeline, ended || !d->open);
+        tell_usage(d);
         tell_lost(d);
         if (!d->open)
                 return;
@@ -526,6 +621,9 @@ void rig_device_run_failed(struct rig_driver_device *device, uint64_t value, int
         va_list ap;
 
         rig_assert(device->core->prompt);
+        device->core->untold.failed++;
+        device->core->error = error;
+        device->core->error_value = value;
         va_start(ap, fmt);
         vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
@@ -536,4 +634,10 @@ void rig_device_ready(struct rig_driver_device *device, uint64_t value)
 {
         rig_assert(device->core->prompt);
         device->core->ready = value;
+}
+
+void rig_device_ran(struct rig_driver_device *device)
+{
+        rig_assert(device->core->prompt);
+        device->core->ran = true;
 }

@@ -297,6 +297,9 @@ void rig_device_kick(struct rig_driver_device *device);
 void rig_device_run_failed(struct rig_driver_device *device, uint64_t value, int error, const char *fmt, ...)
         _printf_(4, 5);
 
+/* hand_over() has run its submission to the end: so a trace has the time. Prompt, from hand_over(). */
+void rig_device_ran(struct rig_driver_device *device);
+
 /* Tells the client of a device with RIG_DEVICE_CLIENT_CODE that it may run its work up to `value`. Prompt.
  */
 void rig_device_ready(struct rig_driver_device *device, uint64_t value);

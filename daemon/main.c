@@ -1,247 +1,182 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * rigd: arguments, signals, the socket it serves, the loop.
+ * rigd, from its start to its end: the command line, the configuration, the core, signals, what it serves,
+ * the loop.
  *
  * It listens on the socket that systemd passed, or on --socket PATH, or serves the one connection of
- * --private FD and ends with it. SIGTERM and SIGINT stop it: clients see their connections end.
+ * --private FD and ends with it. SIGTERM and SIGINT stop it: clients see their connections end. SIGHUP makes
+ * it read its configuration again. It needs no privilege, and drops none: whoever starts it chose its user.
  */
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
+#include "daemon/bus/bus.h"
 #include "daemon/core.h"
 #include "daemon/log.h"
+#include "daemon/options.h"
+#include "daemon/reload.h"
+#include "daemon/sockets.h"
 
-struct arguments {
-        const char *socket_path;
-        int private_fd;
-        struct rig_config config;
+struct rigd {
+        struct rig_options options;
+        struct rig_core *core;
+        struct rig_bus *bus;
+        struct rig_reload reload;
+        size_t n_wrong; /* mistakes in its configuration */
 };
 
-static void usage(FILE *f)
+static bool is_private(const struct rigd *d)
 {
-        fputs("rigd - share devices, and order the work on their memory\n\n"
-              "usage: rigd --socket PATH [OPTION...]\n"
-              "       rigd --private FD [OPTION...]\n"
-              "       rigd [OPTION...]            with a socket from systemd\n\n"
-              "  --socket PATH        listen on a Unix socket there\n"
-              "  --private FD         serve one connection, a SOCK_SEQPACKET socket, and end with it\n"
-              "  --set KEY=VALUE      a setting, see below; may be repeated\n"
-              "  --log-level LEVEL    err, warning, notice, info or debug (info; private: warning)\n"
-              "  --version            say which\n"
-              "  --help               this\n\nsettings:\n",
-                f);
-        rig_config_describe(f);
+        return d->options.private_fd >= 0;
 }
 
-static int _printf_(1, 2) fail(const char *fmt, ...)
+/* ---------------------------------------------------------------- configuration */
+
+/* --check-config and --print-config. Return: the exit status. */
+static int show_config(const struct rig_options *options, const struct rig_config_read *read)
 {
-        va_list ap;
-
-        fputs("rigd: ", stderr);
-        va_start(ap, fmt);
-        vfprintf(stderr, fmt, ap);
-        va_end(ap);
-        fputs("; rigd --help lists the options\n", stderr);
-        return -EINVAL;
-}
-
-static int parse_fd(const char *s, int *ret_fd)
-{
-        char *end;
-        long fd = strtol(s, &end, 10);
-
-        if (!*s || *end || fd < 0 || fd > INT32_MAX || fcntl((int)fd, F_GETFD) < 0)
-                return fail("--private: %s is no open descriptor", s);
-        *ret_fd = (int)fd;
-        return 0;
-}
-
-/* Return: 0 to go on, 1 where all was said, negative where something was wrong. */
-static int parse_arguments(int argc, char **argv, struct arguments *a)
-{
-        enum { SOCKET = 256, PRIVATE, SET, LOG_LEVEL, VERSION, HELP };
-        static const struct option options[] = {
-                {"socket", required_argument, NULL, SOCKET},
-                {"private", required_argument, NULL, PRIVATE},
-                {"set", required_argument, NULL, SET},
-                {"log-level", required_argument, NULL, LOG_LEVEL},
-                {"version", no_argument, NULL, VERSION},
-                {"help", no_argument, NULL, HELP},
-                {0},
-        };
-        struct rig_error e = RIG_ERROR_NULL;
-        int level = -1, r, o;
-
-        opterr = 0;
-        while ((o = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-                switch (o) {
-                case SOCKET:
-                        a->socket_path = optarg;
-                        break;
-                case PRIVATE:
-                        r = parse_fd(optarg, &a->private_fd);
-                        if (r < 0)
-                                return r;
-                        break;
-                case SET:
-                        if (rig_config_set(&a->config, optarg, &e) < 0)
-                                return fail("--set: %s", e.text);
-                        break;
-                case LOG_LEVEL:
-                        level = rig_log_level_from_string(optarg);
-                        if (level < 0)
-                                return fail("--log-level: there is no level \"%s\"", optarg);
-                        break;
-                case VERSION:
-                        puts("rigd " RIG_VERSION);
-                        return 1;
-                case HELP:
-                        usage(stdout);
-                        return 1;
-                case ':':
-                        return fail("%s needs a value", argv[optind - 1]);
-                default:
-                        return fail("there is no option %s", argv[optind - 1]);
-                }
+        for (size_t i = 0; i < read->n_complaints; i++)
+                fprintf(stderr, "%s\n", read->complaints[i]);
+        if (options->print_config)
+                rig_config_print(read, stdout);
+        if (fflush(stdout) != 0) {
+                fprintf(stderr, "rigd: the configuration cannot be written: %s\n", strerror(errno));
+                return EXIT_FAILURE;
         }
-        if (optind < argc)
-                return fail("\"%s\" is no option", argv[optind]);
-        if (a->socket_path && a->private_fd >= 0)
-                return fail("--socket and --private exclude each other");
-        rig_log_set_level(level >= 0 ? level : a->private_fd >= 0 ? LOG_WARNING : LOG_INFO);
-        return 0;
+        return options->check_config && read->n_complaints ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Removes the socket of a rigd that is gone: one that nobody listens on. */
-static int remove_stale(const struct sockaddr_un *address)
-{
-        _cleanup_(rig_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        struct stat st;
+/* ---------------------------------------------------------------- what it serves */
 
-        if (lstat(address->sun_path, &st) < 0)
-                return errno == ENOENT ? 0 : -errno;
-        if (!S_ISSOCK(st.st_mode))
-                return -EEXIST;
-        if (fd < 0)
-                return -errno;
-        if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno != ECONNREFUSED)
-                return -EADDRINUSE;
-        return unlink(address->sun_path) < 0 ? -errno : 0;
+static int serve_private(struct rigd *d, struct rig_error *e)
+{
+        int r, fd = d->options.private_fd;
+
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || sd_is_socket_unix(fd, SOCK_SEQPACKET, 0, NULL, 0) <= 0)
+                return rig_error_set(
+                        e, -ENOTSOCK, "--private: descriptor %d is no connected SOCK_SEQPACKET socket", fd);
+        r = rig_core_serve(d->core, fd);
+        return r < 0 ? rig_error_set(e, r, "its socket cannot be served: %s", strerror(-r)) : 0;
 }
 
-static int listen_on(const char *path, int *ret_fd)
+/* What a listening socket is bound to, for people. */
+static void describe(struct rigd *d, int fd)
 {
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
-        _cleanup_(rig_closep) int fd = -EBADF;
-        int r;
+        struct sockaddr_un address = {0};
+        socklen_t n = sizeof(address);
+        unsigned adapters = 0;
 
-        if (strlen(path) >= sizeof(address.sun_path)) {
-                fprintf(stderr, "rigd: --socket: the path has %zu bytes, and a socket's has at most %zu\n",
-                        strlen(path), sizeof(address.sun_path) - 1);
-                return -ENAMETOOLONG;
-        }
-        strcpy(address.sun_path, path);
-        r = remove_stale(&address);
-        if (r >= 0) {
-                fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-                r = fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-                                    listen(fd, SOMAXCONN) < 0
-                            ? -errno
-                            : 0;
-        }
-        if (r < 0) {
-                fprintf(stderr, "rigd: cannot listen on %s: %s\n", path,
-                        r == -EADDRINUSE ? "another rigd does"
-                        : r == -EEXIST   ? "there is a file, and it is no socket"
-                                         : strerror(-r));
-                return r;
-        }
-        *ret_fd = rig_steal_fd(&fd);
-        return 0;
-}
-
-/* Says what went wrong with a socket that was found. */
-static int served(int r)
-{
-        if (r < 0)
-                fprintf(stderr, "rigd: its socket cannot be served: %s\n", strerror(-r));
-        return r;
+        getsockname(fd, (struct sockaddr *)&address, &n);
+        rig_list_for_each (l, &d->core->adapters)
+                adapters++;
+        snprintf(d->reload.serving, sizeof(d->reload.serving), "Serving %u adapter%s on %.*s", adapters,
+                adapters == 1 ? "" : "s", (int)sizeof(address.sun_path),
+                address.sun_path[0] ? address.sun_path : "an abstract socket");
+        rig_log_clean(d->reload.serving);
 }
 
 /* The socket to serve: systemd's, --socket's or --private's. */
-static int serve(struct rig_core *core, const struct arguments *a)
+static int serve(struct rigd *d, struct rig_error *e)
 {
-        int r, fd = -EBADF, n = sd_listen_fds(true);
+        const char *path = d->options.socket_path;
+        int fd, r = rig_socket_from_systemd(!path && !is_private(d), &fd, e);
 
-        if (a->private_fd >= 0) {
-                if (fcntl(a->private_fd, F_SETFD, FD_CLOEXEC) < 0 ||
-                        sd_is_socket_unix(a->private_fd, SOCK_SEQPACKET, 0, NULL, 0) <= 0) {
-                        fprintf(stderr,
-                                "rigd: --private: descriptor %d is no connected SOCK_SEQPACKET socket\n",
-                                a->private_fd);
-                        return -ENOTSOCK;
-                }
-                return served(rig_core_serve(core, a->private_fd));
-        }
-        if (a->socket_path) {
-                r = listen_on(a->socket_path, &fd);
-                if (r < 0)
-                        return r;
-                return served(rig_core_listen(core, fd));
-        }
-        if (n <= 0) {
-                fputs("rigd: nothing to serve: give --socket PATH, --private FD, or start it from a systemd "
-                      "socket; "
-                      "rigd --help lists the options\n",
-                        stderr);
-                return -EINVAL;
-        }
-        if (n > 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0) {
-                fprintf(stderr,
-                        "rigd: systemd passed %d descriptors: it takes one, a listening SOCK_SEQPACKET Unix "
-                        "socket "
-                        "(ListenSequentialPacket=)\n",
-                        n);
-                return -EINVAL;
-        }
-        r = fcntl(SD_LISTEN_FDS_START, F_SETFL, O_NONBLOCK);
-        return served(r < 0 ? -errno : rig_core_listen(core, SD_LISTEN_FDS_START));
+        if (r < 0)
+                return r;
+        if (is_private(d))
+                return serve_private(d, e);
+        if (path)
+                r = rig_socket_listen(path, &fd, e);
+        else if (fd < 0)
+                r = rig_error_set(e, -EINVAL,
+                        "nothing to serve: give --socket PATH, --private FD, or start it from a systemd "
+                        "socket; "
+                        "rigd --help lists the options");
+        if (r < 0)
+                return r;
+        describe(d, fd);
+        r = rig_core_listen(d->core, fd);
+        return r < 0 ? rig_error_set(e, r, "its socket cannot be served: %s", strerror(-r)) : 0;
 }
 
-static int stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+/* ---------------------------------------------------------------- signals and the bus */
+
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
-        rig_log(LOG_INFO, "stopping: %s", strsignal((int)info->ssi_signo));
-        rig_core_stop(userdata);
+        static const struct rig_log_about about = {.message_id = RIG_LOG_STOPPING};
+        struct rigd *d = userdata;
+
+        rig_log_about(LOG_INFO, &about, "stopping: %s", strsignal((int)info->ssi_signo));
+        if (!is_private(d))
+                sd_notify(false, "STOPPING=1\nSTATUS=Ending its clients and what they handed over");
+        rig_core_stop(d->core);
         return 0;
 }
 
-static int watch_signals(struct rig_core *core, bool private)
+static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
+        struct rigd *d = userdata;
+
+        rig_reload_run(&d->reload, NULL, NULL); /* it logs what there is to say */
+        return 0;
+}
+
+static int bus_reload(void *userdata, char ***ret_remarks, struct rig_error *e)
+{
+        struct rigd *d = userdata;
+
+        return rig_reload_run(&d->reload, ret_remarks, e);
+}
+
+/*
+ * A private rigd ends with its program: not with the terminal's interrupt or its hangup, which the program
+ * may catch or outlive.
+ */
+static int watch_signals(struct rigd *d, struct rig_error *e)
+{
+        sd_event *event = d->core->event;
         sigset_t set;
         int r;
 
         sigemptyset(&set);
         sigaddset(&set, SIGTERM);
         sigaddset(&set, SIGINT);
+        sigaddset(&set, SIGHUP);
         sigprocmask(SIG_BLOCK, &set, NULL);
         signal(SIGPIPE, SIG_IGN);
         signal(SIGXFSZ, SIG_IGN); /* a client's copy past the file size limit is that copy's error */
-        r = sd_event_add_signal(core->event, NULL, SIGTERM, stop, core);
-        /* A private rigd ends with its program, and not with the terminal's interrupt that the program may
-         * catch. */
-        if (r >= 0 && !private)
-                r = sd_event_add_signal(core->event, NULL, SIGINT, stop, core);
-        return r;
+        r = sd_event_add_signal(event, NULL, SIGTERM, on_stop, d);
+        if (r >= 0 && !is_private(d))
+                r = sd_event_add_signal(event, NULL, SIGINT, on_stop, d);
+        if (r >= 0 && !is_private(d))
+                r = sd_event_add_signal(event, NULL, SIGHUP, on_reload, d);
+        if (r >= 0)
+                r = sd_event_set_watchdog(event, true);
+        return r < 0 ? rig_error_set(e, r, "signals cannot be watched: %s", strerror(-r)) : 0;
 }
+
+static int start_bus(struct rigd *d, struct rig_error *e)
+{
+        struct rig_bus_ops ops = {.reload = bus_reload, .userdata = d};
+        int r;
+
+        if (!d->options.bus)
+                return 0;
+        r = rig_bus_new(d->core, d->options.bus, &ops, &d->bus);
+        if (r == -EINVAL)
+                return rig_error_set(e, r,
+                        "--bus: there is no bus \"%.100s\": write system, user, or a bus's address",
+                        d->options.bus);
+        return r < 0 ? rig_error_set(e, r, "the bus cannot be served: %s", strerror(-r)) : 0;
+}
+
+/* ---------------------------------------------------------------- its life */
 
 /* Buffers and files of many clients are descriptors here. */
 static void raise_descriptor_limit(void)
@@ -256,36 +191,76 @@ static void raise_descriptor_limit(void)
         }
 }
 
+static int start(struct rigd *d, const struct rig_config *config, struct rig_error *e)
+{
+        int r = rig_core_new(config, rig_drivers, &d->core, e);
+
+        if (r < 0)
+                return r;
+        d->reload = (struct rig_reload){.core = d->core, .sources = &d->options.sources};
+        r = watch_signals(d, e);
+        if (r >= 0)
+                r = serve(d, e);
+        return r < 0 ? r : start_bus(d, e);
+}
+
+static int run(struct rigd *d)
+{
+        static const struct rig_log_about started = {.message_id = RIG_LOG_STARTED},
+                                          ends = {.message_id = RIG_LOG_ENDS};
+        int r;
+
+        if (!is_private(d)) {
+                rig_log_about(LOG_INFO, &started, "rigd " RIG_VERSION " started. %s", d->reload.serving);
+                rig_reload_ready(&d->reload, d->n_wrong);
+        }
+        r = rig_core_run(d->core);
+        if (r < 0)
+                rig_log_about(LOG_ERR, &ends, "rigd ends: %s", strerror(-r));
+        rig_log_finish();
+        return r;
+}
+
+static void finish(struct rigd *d)
+{
+        rig_bus_free(d->bus);
+        if (d->options.socket_path && d->core && d->core->listen_fd >= 0)
+                unlink(d->options.socket_path);
+        rig_core_free(d->core);
+        rig_options_deinit(&d->options);
+}
+
 int main(int argc, char **argv)
 {
-        struct arguments a = {.private_fd = -EBADF, .config = RIG_CONFIG_DEFAULTS};
-        struct rig_core *core = NULL;
+        _cleanup_(rig_config_read_freep) struct rig_config_read *read = NULL;
+        struct rigd d = {.options = RIG_OPTIONS_NULL};
         struct rig_error e = RIG_ERROR_NULL;
         int r;
 
-        r = parse_arguments(argc, argv, &a);
-        if (r)
+        r = rig_options_parse(argc, argv, &d.options);
+        if (r) {
+                rig_options_deinit(&d.options);
                 return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-        raise_descriptor_limit();
-        r = rig_core_new(&a.config, rig_drivers, &core, &e);
-        if (r < 0) {
-                fprintf(stderr, "rigd: %s\n", e.text);
-                return EXIT_FAILURE;
         }
-        r = watch_signals(core, a.private_fd >= 0);
-        if (r < 0)
-                fprintf(stderr, "rigd: signals cannot be watched: %s\n", strerror(-r));
-        else
-                r = serve(core, &a);
+        r = rig_config_read(&d.options.sources, &read, &e);
+        if (r >= 0 && (d.options.check_config || d.options.print_config)) {
+                r = show_config(&d.options, read);
+                rig_options_deinit(&d.options);
+                return r;
+        }
+        if (r >= 0 && d.options.sources.file && read->unreadable)
+                r = rig_error_set(&e, -EINVAL, "--config: %s", read->unreadable);
         if (r >= 0) {
-                sd_notify(false, "READY=1");
-                r = rig_core_run(core);
-                sd_notify(false, "STOPPING=1");
-                if (r < 0)
-                        rig_log(LOG_ERR, "rigd ends: %s", strerror(-r));
+                rig_log_set_level((int)read->config.log_level);
+                rig_reload_complain(read);
+                d.n_wrong = read->n_complaints;
+                raise_descriptor_limit();
+                r = start(&d, &read->config, &e);
         }
-        if (a.socket_path && core->listen_fd >= 0)
-                unlink(a.socket_path);
-        rig_core_free(core);
+        if (r >= 0)
+                r = run(&d);
+        else
+                fprintf(stderr, "rigd: %s\n", e.text);
+        finish(&d);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -14,6 +14,7 @@
 #include "daemon/log.h"
 #include "daemon/request.h"
 #include "daemon/signals.h"
+#include "daemon/trace.h"
 
 #define RIG_VERSION_TEXT "rigd " RIG_VERSION
 
@@ -137,7 +138,6 @@ static int make_ring(struct rig_client *c, int *ret_fd)
 
 static int take_hello(struct rig_client *c, const struct rig_msg_hello *msg)
 {
-        const struct rig_config *config = &c->core->config;
         _cleanup_(rig_closep) int words_fd = -EBADF;
         _cleanup_(rig_closep) int ring_fd = -EBADF;
         struct rig_msg_hello_done m = {.serial = msg->serial, .version = RIG_PROTOCOL_VERSION};
@@ -174,9 +174,10 @@ static int take_hello(struct rig_client *c, const struct rig_msg_hello *msg)
         c->features = m.features;
         c->state = RIG_CLIENT_OPEN;
         m.daemon = rig_text(RIG_VERSION_TEXT, RIG_PROTO_NAME_MAX);
-        m.objects = RIG_MIN(config->client_objects_max, RIG_PROTO_BYTES_MAX);
-        m.memory = RIG_MIN(config->client_memory_max, RIG_PROTO_BYTES_MAX);
-        m.runs = RIG_MIN(config->client_runs_max, RIG_PROTO_BYTES_MAX);
+        rig_text_copy(msg->library, c->library, sizeof(c->library));
+        m.objects = RIG_MIN(c->limits.objects, RIG_PROTO_BYTES_MAX);
+        m.memory = RIG_MIN(c->limits.memory, RIG_PROTO_BYTES_MAX);
+        m.runs = RIG_MIN(c->limits.runs, RIG_PROTO_BYTES_MAX);
         rig_client_send(c, RIG_MSG_HELLO_DONE, &m, fds, n);
         return RIG_TAKEN;
 }
@@ -227,7 +228,7 @@ static void open_run(struct rig_slow_job *job)
 static void answer_open(struct rig_request *q)
 {
         const struct rig_facts *f = &q->device->driver.facts;
-        uint64_t share = RIG_MIN(q->client->core->config.client_memory_max, RIG_PROTO_BYTES_MAX);
+        uint64_t share = RIG_MIN(q->client->limits.memory, RIG_PROTO_BYTES_MAX);
         struct rig_msg_device_done m = {.serial = q->serial,
                 .arch = rig_text(f->arch, RIG_PROTO_NAME_MAX),
                 .budget = RIG_MIN(q->device->adapter->budget.limit_bytes, share),
@@ -325,7 +326,7 @@ static int take_device_open(struct rig_client *c, const struct rig_msg_device_op
                 rig_client_failed(c, msg->serial, &e);
                 return RIG_TAKEN;
         }
-        d = rig_device_new(a, c, msg->device);
+        d = rig_device_new(a, c, msg->device, asked);
         o = d ? rig_request_new(c, d, msg->serial, msg->device, sizeof(*o)) : NULL;
         if (!o || rig_table_set(&c->devices, msg->device, d) < 0) {
                 if (o)
@@ -339,6 +340,40 @@ static int take_device_open(struct rig_client *c, const struct rig_msg_device_op
         o->options = o->name + (options[0] ? options - name : (ptrdiff_t)strlen(name));
         rig_list_init(&o->parked.link);
         open_start(o);
+        return RIG_TAKEN;
+}
+
+/* ---------------------------------------------------------------- traces */
+
+static int take_trace_start(
+        struct rig_client *c, const struct rig_msg_trace_start *msg, struct rig_packet_fds *fds)
+{
+        _cleanup_(rig_closep) int fd = rig_packet_fds_take(fds, msg->fd);
+        struct rig_error e = RIG_ERROR_NULL;
+        int r;
+
+        if (fd < 0)
+                return rig_client_break(
+                        c, -EBADMSG, "trace-start names descriptor %u, which its packet has not", msg->fd);
+        if (c->trace)
+                r = rig_error_set(&e, -EBUSY, "%s is traced by itself already", c->name);
+        else
+                r = rig_trace_start(
+                        c->core, fd, c->core->config.client_trace_max, c->number, true, &c->trace, &e);
+        if (r == -E2BIG)
+                r = rig_error_set(&e, -EDQUOT,
+                        "the ring is longer than a client's may be: ClientTraceMax is %llu bytes",
+                        (unsigned long long)c->core->config.client_trace_max);
+        if (r < 0)
+                return rig_client_refuse(c, msg->serial, r, &e);
+        rig_client_done(c, msg->serial);
+        return RIG_TAKEN;
+}
+
+static int take_trace_stop(struct rig_client *c, uint32_t serial)
+{
+        c->trace = rig_trace_stop(c->trace);
+        rig_client_done(c, serial);
         return RIG_TAKEN;
 }
 
@@ -467,6 +502,10 @@ static int take_request(
                 return rig_request_work_new(c, &msg->work_new);
         case RIG_MSG_NOTIFY:
                 return rig_request_notify(c, &msg->notify);
+        case RIG_MSG_TRACE_START:
+                return take_trace_start(c, &msg->trace_start, fds);
+        case RIG_MSG_TRACE_STOP:
+                return take_trace_stop(c, msg->trace_stop.serial);
         default:
                 return rig_request_notify_eventfd(c, &msg->notify_eventfd, fds);
         }

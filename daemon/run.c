@@ -8,6 +8,7 @@
  * connection; nothing was changed by then.
  */
 #include "daemon/client.h"
+#include "daemon/trace.h"
 #include "daemon/work.h"
 
 #define FOLLOWED_RUNS_MAX 65536u /* more than a ring has */
@@ -119,13 +120,18 @@ static int follow_others(struct rig_client *c, const struct taken *t, const stru
 static int accept_run(struct rig_client *c, struct rig_work *w, const struct taken *t,
         const struct rig_point *points, unsigned n_points)
 {
+        size_t bytes = sizeof(struct rig_run_load) + w->driver.n_slots * sizeof(struct rig_filled);
+        bool traced = rig_traced(c->core);
         struct rig_run *run;
         struct rig_run_load *load;
         int r = rig_timeline_accept(w->device->timeline, t->uses, t->n_uses, points, n_points,
-                sizeof(*load) + w->driver.n_slots * sizeof(load->slots[0]), &run);
+                bytes + (traced ? sizeof(struct rig_run_times) : 0), &run);
 
-        if (r < 0 || !run)
+        if (r < 0)
                 return r;
+        w->device->untold.accepted++;
+        if (!run)
+                return 0;
         c->runs++;
         load = run->payload;
         load->work = rig_work_ref(w);
@@ -137,6 +143,9 @@ static int accept_run(struct rig_client *c, struct rig_work *w, const struct tak
                 load->slots[i] =
                         (struct rig_filled){.region = b->region, .offset = b->offset, .bytes = b->bytes};
         }
+        run->marked = traced;
+        if (traced)
+                rig_trace_accepted(w->device, run);
         return 0;
 }
 
@@ -148,7 +157,7 @@ static bool throttles(const struct rig_client *c)
 {
         if (c->end)
                 return false;
-        return !c->followed || c->runs - c->core->config.client_runs_max >= FOLLOWED_RUNS_MAX;
+        return !c->followed || c->runs - c->limits.runs >= FOLLOWED_RUNS_MAX;
 }
 
 int rig_client_run(struct rig_client *client, const struct rig_msg_run *msg)
@@ -165,7 +174,7 @@ int rig_client_run(struct rig_client *client, const struct rig_msg_run *msg)
                 return rig_client_break(client, -ENOENT,
                         w ? "work %u is of a device that is closed" : "there is no work %u to run",
                         msg->work);
-        if (rig_unlikely(client->runs >= client->core->config.client_runs_max && throttles(client))) {
+        if (rig_unlikely(client->runs >= client->limits.runs && throttles(client))) {
                 client->throttled = true;
                 return RIG_LEFT;
         }

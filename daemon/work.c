@@ -25,8 +25,8 @@ static void defer(struct rig_device *d, struct rig_work *work, struct rig_image 
         struct work_job *j = calloc(1, sizeof(*j));
 
         if (!j) {
-                rig_log(LOG_ERR, "%s: no memory to release a work or an image: it stays",
-                        rig_device_describe(d));
+                rig_log_about(LOG_ERR, &RIG_LOG_OF_ADAPTER(d->adapter, RIG_LOG_OUT_OF_MEMORY),
+                        "%s: no memory to release a work or an image: it stays", rig_device_describe(d));
                 return;
         }
         j->work = work;
@@ -302,6 +302,7 @@ int rig_work_new(struct rig_client *client, struct rig_device *device, const str
         w->client = rig_client_ref(client);
         w->device = rig_device_ref(device);
         w->id = msg->work;
+        rig_text_copy(msg->name, w->name, sizeof(w->name));
         r = rig_client_charge_object(client, e);
         if (r < 0) {
                 client->n_objects++; /* work_free() returns it */

@@ -27,6 +27,7 @@ struct rig_work {
         uint64_t least[RIG_SLOTS_MAX];           /* bytes that each slot's buffer has at least */
         struct rig_buffer *bound[RIG_SLOTS_MAX]; /* referenced, or NULL */
         uint64_t pairs; /* bit p: part p copies all of both its slots, which must be as long */
+        char name[RIG_PROTO_LABEL_MAX + 1];
         struct rig_image *images[RIG_PARTS_MAX]; /* referenced, or NULL */
         struct rig_driver_work driver;
 };

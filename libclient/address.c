@@ -2,9 +2,10 @@
 /*
  * Addresses.
  *
- * Without an address the environment's is taken, then the system's rigd where one answers, then a private
- * one is started. A system's rigd that is there but may not be used is an error and no reason to start
- * another: the program would silently not share what everyone else shares.
+ * Without an address the environment's is taken, then the system's rigd where one answers, then the one of
+ * the user's service manager, then a private one is started. A system's rigd that is there but may not be
+ * used is an error and no reason to start another: the program would silently not share what everyone else
+ * shares.
  */
 #include "libclient/address.h"
 
@@ -18,6 +19,7 @@
 #include <sys/un.h>
 
 #define SYSTEM_SOCKET  "/run/rig/rigd.sock"
+#define USER_SOCKET    "/rig/rigd.sock" /* in $XDG_RUNTIME_DIR */
 #define TRANSPORT_MARK ",transport="
 #define CONNECT_SEC    30 /* the longest that a rigd with a full backlog is waited for */
 #define GROUP_BYTES    4096
@@ -54,9 +56,13 @@ static int fail_access(const char *path)
         if (stat(path, &st) < 0)
                 return rig_fail(-EACCES, "no permission to connect to %s", path);
         if (getgrgid_r(st.st_gid, &group, room, sizeof(room), &found) == 0 && found)
-                return rig_fail(-EACCES, "no permission to connect to %s: members of the group %s may", path,
-                        found->gr_name);
-        return rig_fail(-EACCES, "no permission to connect to %s: members of the group %u may", path,
+                return rig_fail(-EACCES,
+                        "no permission to connect to %s: members of the group \"%s\" may. An admin adds a "
+                        "user with "
+                        "\"usermod -aG %s USER\", which holds from the next login on",
+                        path, found->gr_name, found->gr_name);
+        return rig_fail(-EACCES,
+                "no permission to connect to %s: members of the group %u may, which has no name", path,
                 (unsigned)st.st_gid);
 }
 
@@ -130,13 +136,20 @@ static int connect_fd(const char *number, int *ret_fd)
         return 0;
 }
 
+/* The system's rigd, else the one of the user's service manager, else one of this process's own. */
 static int connect_default(int *ret_fd, char *origin, size_t size)
 {
-        int r;
+        const char *runtime = getenv("XDG_RUNTIME_DIR");
+        char path[sizeof(((struct sockaddr_un *)0)->sun_path)] = SYSTEM_SOCKET;
+        int r = connect_unix(path, ret_fd), n;
 
-        r = connect_unix(SYSTEM_SOCKET, ret_fd);
+        if ((r == -ENOENT || r == -ECONNREFUSED) && runtime && runtime[0] == '/') {
+                n = snprintf(path, sizeof(path), "%s" USER_SOCKET, runtime);
+                if (n > 0 && (size_t)n < sizeof(path))
+                        r = connect_unix(path, ret_fd);
+        }
         if (r == 0)
-                snprintf(origin, size, "rigd at %s", SYSTEM_SOCKET);
+                snprintf(origin, size, "rigd at %s", path);
         else if (r == -ENOENT || r == -ECONNREFUSED)
                 r = rig_spawn(ret_fd, origin, size);
         return r;

@@ -181,8 +181,7 @@ static int take_hello(struct rig_call *call, const union rig_msg *msg, struct ri
 
         hello->version = m->version;
         hello->features = m->features;
-        hello->rig->runs_limit = m->runs > 0 ? m->runs : UINT64_MAX;
-        hello->rig->objects_limit = m->objects;
+        rig_take_limits(hello->rig, m->objects, m->runs);
         if (m->has_words)
                 hello->words = rig_packet_fds_take(fds, m->words);
         if (m->has_ring)

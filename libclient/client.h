@@ -41,10 +41,8 @@ struct rig {
         const struct rig_words *words;
         struct rig_ring *ring;
         uint8_t *ring_bytes;
-        uint64_t spin_usec;     /* how long a wait polls before it sleeps; 0 on a single core */
-        uint64_t runs_limit;    /* runs in flight that rigd takes from us; UINT64_MAX: any number */
-        uint64_t objects_limit; /* buffers, works and images that rigd lets us name */
-        char origin[128];       /* what the connection goes to, for sentences */
+        uint64_t spin_usec; /* how long a wait polls before it sleeps; 0 on a single core */
+        char origin[128];   /* what the connection goes to, for sentences */
 
         /* set once, under the lock; read anywhere */
         _Atomic int broken; /* 0, or the error that ended the connection; the text is valid then */
@@ -53,11 +51,13 @@ struct rig {
 
         /* wire.c and read.c, under the lock */
         struct rig_lock lock;
-        uint64_t tail;         /* bytes of the ring published */
-        uint64_t head_seen;    /* bytes of the ring that rigd is known to have taken */
-        uint64_t runs_room;    /* runs that may be submitted before the ones in flight are counted again */
-        uint32_t serial;       /* the last one given */
-        struct rig_list calls; /* struct rig_call: requests without their answer */
+        uint64_t tail;          /* bytes of the ring published */
+        uint64_t head_seen;     /* bytes of the ring that rigd is known to have taken */
+        uint64_t runs_room;     /* runs that may be submitted before the ones in flight are counted again */
+        uint64_t runs_limit;    /* runs in flight that rigd takes from us; UINT64_MAX: any number */
+        uint64_t objects_limit; /* buffers, works and images that rigd lets us name */
+        uint32_t serial;        /* the last one given */
+        struct rig_list calls;  /* struct rig_call: requests without their answer */
         uint8_t *outbox;
         bool reading;           /* a thread leads: it alone reads the socket */
         uint32_t followers;     /* threads that sleep on `turns` */
@@ -98,6 +98,14 @@ static inline int rig_check(struct rig *rig)
                        atomic_load_explicit(&rig->broken, memory_order_acquire) == 0))
                 return 0;
         return rig_check_slowly(rig);
+}
+
+/* Takes the limits that rigd told. With the lock held, or before anyone else has the connection. */
+static inline void rig_take_limits(struct rig *rig, uint64_t objects, uint64_t runs)
+{
+        rig->objects_limit = objects;
+        rig->runs_limit = runs > 0 ? runs : UINT64_MAX;
+        rig->runs_room = 0; /* counted again by the next run: there may be less */
 }
 
 static inline bool rig_forked(const struct rig *rig)

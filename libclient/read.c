@@ -149,6 +149,9 @@ static int handle_event(struct rig *rig, enum rig_msg_type type, const union rig
                 if (device)
                         rig_device_told_lost(device, &msg->device_lost);
                 return 0;
+        case RIG_MSG_LIMITS:
+                rig_take_limits(rig, msg->limits.objects, msg->limits.runs);
+                return 0;
         default:
                 return rig_break(rig, -EPROTO, "rigd sent a %s, which is not its to send",
                         rig_msg_type_to_string(type));
@@ -199,9 +202,17 @@ static bool arrived(struct rig *rig, ssize_t n, struct rig_packet_fds *fds)
         return atomic_load_explicit(&rig->broken, memory_order_relaxed) == 0;
 }
 
+/*
+ * A socket whose other side closed with something unread says so once, before it gives what was sent earlier:
+ * that may be the sentence that says why.
+ */
 static ssize_t receive(struct rig *rig, struct rig_packet_fds *ret_fds)
 {
-        return rig_packet_recv(rig->fd, rig->inbox, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, ret_fds);
+        ssize_t n = rig_packet_recv(rig->fd, rig->inbox, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, ret_fds);
+
+        if (n == -ECONNRESET)
+                n = rig_packet_recv(rig->fd, rig->inbox, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, ret_fds);
+        return n;
 }
 
 static void read_all(struct rig *rig)

@@ -133,6 +133,27 @@ RIG_API struct rig_work *rig_work_unref(struct rig_work *work)
         return NULL;
 }
 
+RIG_API int rig_work_set_name(struct rig_work *work, const char *name)
+{
+        size_t bytes;
+        int r;
+
+        if (!work || !name)
+                return rig_fail(-EINVAL, "a name needs a work");
+        r = rig_check(work->device->rig);
+        if (r < 0)
+                return r;
+        if (work->prepared)
+                return rig_fail(-EBUSY, "the work is prepared, and keeps its name");
+        bytes = strlen(name);
+        if (bytes > RIG_PROTO_LABEL_MAX)
+                return rig_fail(-ENAMETOOLONG, "a work's name has at most %u bytes", RIG_PROTO_LABEL_MAX);
+        if (!rig_text_valid((const uint8_t *)name, bytes))
+                return rig_fail(-EILSEQ, "a work's name is UTF-8");
+        memcpy(work->name, name, bytes + 1);
+        return 0;
+}
+
 /* ---------------------------------------------------------------- slots */
 
 static int check_building(const struct rig_work *work)
@@ -554,6 +575,8 @@ RIG_API int rig_work_prepare(struct rig_work *work)
         if (!m)
                 return rig_fail_memory();
         m->device = work->device->id;
+        m->has_name = work->name[0] != '\0';
+        m->name = rig_text(work->name, RIG_PROTO_LABEL_MAX);
         r = encode_slots(work, m);
         if (r < 0)
                 return r;

@@ -51,7 +51,8 @@ struct rig_work {
         bool prepared;
         bool has_whole; /* a part moves all of its slots' buffers */
         uint32_t id;
-        struct rig_device *device; /* a reference, unless internal */
+        struct rig_device *device;          /* a reference, unless internal */
+        char name[RIG_PROTO_LABEL_MAX + 1]; /* in traces; "": it has none */
 
         uint32_t n_slots, n_parts, n_open;
         uint8_t open[RIG_PROTO_SLOTS_MAX]; /* the slots that runs fill, in order */

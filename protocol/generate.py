@@ -18,6 +18,9 @@ What it understands: named rules; constants; `uint`, `uint .le N`, `tstr .size (
 maps with integer keys in ascending order, `? key => label: type`; tuples `[label: type, type]`; bounded
 arrays `[A*B type]` as the value of a field; messages `name = [NUMBER, { fields }]`; the choices `ordered`,
 `request`, `answer` and `event`, which together name every message once; `message` and `packet`.
+
+Comments above a rule are its own and go into the C. Those beside a field or a rule say what the value is, for
+protocol/describe.py; an indented line with nothing but a comment goes on with the one above it.
 """
 
 import os
@@ -53,9 +56,26 @@ TOKEN = re.compile(r"""(?P<space>[ \t\r]+) | (?P<newline>\n) | (?P<comment>;[^\n
     | (?P<mark>=>|\.\.|\.le|\.size|[=?,:\[\]{}()/*+])""", re.X)
 
 
+class Comments:
+    """By line: those that are all of a line, and those beside something."""
+
+    def __init__(self):
+        self.whole, self.beside = {}, {}
+        self.last = 0  # the line of the last one beside something, where an indented one goes on with it
+
+    def add(self, line, text, alone, indented):
+        if alone and indented and self.last:
+            self.beside[self.last] += " " + text
+        elif alone:
+            self.whole[line], self.last = text, 0
+        else:
+            self.beside[line] = text
+            self.last = line
+
+
 def tokenize(text):
-    """The tokens of the schema, and the comment of each line that is nothing but one."""
-    tokens, comments, at, line, fresh = [], {}, 0, 1, True
+    """The tokens of the schema, and its comments."""
+    tokens, comments, at, line, fresh, start = [], Comments(), 0, 1, True, 0
     while at < len(text):
         m = TOKEN.match(text, at)
         if not m:
@@ -63,12 +83,11 @@ def tokenize(text):
         at = m.end()
         kind = m.lastgroup
         if kind == "newline":
-            line, fresh = line + 1, True
+            line, fresh, start = line + 1, True, at
         elif kind == "comment":
-            if fresh:
-                comments[line] = m.group()[1:].strip()
+            comments.add(line, m.group()[1:].strip(), fresh, m.start() > start)
         elif kind != "space":
-            fresh = False
+            fresh, comments.last = False, 0
             tokens.append(Token(kind, m.group(), line))
     tokens.append(Token("end", "the end of the file", line))
     return tokens, comments
@@ -108,9 +127,9 @@ class Parser:
 
     def comment_above(self, line):
         lines = []
-        while line - 1 in self.comments:
+        while line - 1 in self.comments.whole:
             line -= 1
-            lines.insert(0, self.comments[line])
+            lines.insert(0, self.comments.whole[line])
         # A line of dashes is a heading of the schema, and no remark on the rule below it.
         return [] if any(c.startswith("---") for c in lines) else [c for c in lines if c]
 
@@ -124,7 +143,12 @@ class Parser:
             rules[name.text] = self.type()
             rules[name.text].rule_line = name.line
             rules[name.text].comment = self.comment_above(name.line)
+            rules[name.text].beside = self.beside(self.tokens[self.at - 1].line)
         return rules
+
+    def beside(self, line):
+        """The comment beside what ends here, unless something follows on its line: then it is about that."""
+        return "" if self.peek().line == line else self.comments.beside.get(line, "")
 
     def type(self):
         first = self.one_type()
@@ -196,9 +220,11 @@ class Parser:
             key = self.number()
             self.take("=>")
             label = self.label()
-            node.entries.append(
-                Node("entry", line, key=key, required=required, label=label, type=self.type()))
-            if not self.accept(","):
+            entry = Node("entry", line, key=key, required=required, label=label, type=self.type())
+            node.entries.append(entry)
+            more = self.accept(",")
+            entry.beside = self.beside(self.tokens[self.at - 1].line)
+            if not more:
                 break
         self.take("}")
         return node
@@ -209,9 +235,10 @@ class Parser:
 class Field:
     """One field of a message, a map or a tuple. `name` is as in the schema, `c` as in C."""
 
-    def __init__(self, name, key, required, kind):
+    def __init__(self, name, key, required, kind, node):
         self.name, self.key, self.required, self.type = name, key, required, kind
         self.c = name.replace("-", "_")
+        self.node, self.beside = node, ""  # its type as written, and the comment beside it
 
 
 class Type:
@@ -319,6 +346,7 @@ class Schema:
                 raise SchemaError(entry.line, "keys are 0 to 23, one byte each")
             last = entry.key
             fields.append(self.field(entry.label, entry.key, entry.required, entry.type))
+            fields[-1].beside = entry.beside
         return self.distinct(fields, node)
 
     def field(self, label, key, required, node):
@@ -327,7 +355,7 @@ class Schema:
             raise SchemaError(node.line, "a field needs a label")
         if name in C_WORDS:
             raise SchemaError(node.line, "%s means something in C: label the field" % name)
-        return Field(name, key, required, self.type(node))
+        return Field(name, key, required, self.type(node), node)
 
     def distinct(self, fields, node):
         if len({f.name for f in fields}) != len(fields):

@@ -118,3 +118,13 @@ void rig_packet_fds_close(struct rig_packet_fds *fds)
         for (uint32_t i = 0; i < fds->n; i++)
                 fds->fd[i] = rig_close(fds->fd[i]);
 }
+
+void rig_packet_hang_up(int socket)
+{
+        uint8_t byte;
+
+        shutdown(socket, SHUT_RD);
+        /* No more can come, so this ends; descriptors that nobody takes go with their packet. */
+        while (recv(socket, &byte, sizeof(byte), MSG_DONTWAIT) > 0)
+                ;
+}

@@ -71,4 +71,10 @@ int rig_packet_fds_take(struct rig_packet_fds *fds, uint32_t index);
 /* Closes the descriptors that were not taken. */
 void rig_packet_fds_close(struct rig_packet_fds *fds);
 
+/*
+ * Takes no more packets and throws away those that came: before a socket is closed whose other side is to hear
+ * what was sent last. One that closes with unread packets resets the other side instead. Never blocks.
+ */
+void rig_packet_hang_up(int socket);
+
 #endif

@@ -33,6 +33,7 @@ struct rig_run {
         uint16_t n_waits;    /* the first n_waits of points are waited for in the device's own queue */
         uint16_t next_point; /* points before this one need no wait of the core's */
         bool lost;           /* passed without being handed over */
+        bool marked;         /* the daemon's, false when accepted */
         struct rig_use *uses;
         struct rig_point *points;
         void *payload; /* the daemon's, `payload_bytes` as accepted, aligned to 8 */

@@ -19,7 +19,7 @@
  *         puts(back);
  *
  * The header reads in this order: errors, connection, devices, buffers, work and runs, waiting, sharing,
- * host code.
+ * host code, profiles.
  *
  * Conventions. Functions return 0 (or a count) or a negative errno value, and store results in `ret_`
  * parameters, on success only; rig_error() has the sentence. Every function may return -ENOMEM, -EINVAL for
@@ -83,9 +83,9 @@ RIG_API const char *rig_strerror(int error);
  * rig_connect() - connect to rigd
  * @address: where: NULL, or one of "unix:PATH", "fd:N" (a connected SOCK_SEQPACKET socket, consumed) and
  *           "private" (a rigd of this process's own, which ends with it). NULL takes $RIG_ADDRESS, else the
- *           system's rigd at /run/rig/rigd.sock, else "private". A transport may follow a comma:
- *           ",transport=ring" (the default), "words" (submissions on the socket) or "socket" (no shared
- *           pages); $RIG_TRANSPORT sets the default.
+ *           system's rigd at /run/rig/rigd.sock, else the user's at $XDG_RUNTIME_DIR/rig/rigd.sock, else
+ *           "private". A transport may follow a comma: ",transport=ring" (the default), "words" (submissions
+ *           on the socket) or "socket" (no shared pages); $RIG_TRANSPORT sets the default.
  * @ret_rig: the connection
  *
  * MT-Safe. Blocks until rigd has answered the hello.
@@ -222,7 +222,8 @@ RIG_API int rig_device_on_lost(struct rig_device *device,
 
 /* ------------------------------------------------------------------------------------------- buffers
  *
- * A buffer is a range of a memory on a device. Memory starts as zeros. Views are buffers over the same
+ * A buffer is a range of a memory on a device. Memory starts as zeros, or as bytes that this
+ * program had in memory it dropped; never as another program's. Views are buffers over the same
  * memory, and order is kept by the whole memory.
  */
 
@@ -419,6 +420,12 @@ RIG_API int rig_work_launch(struct rig_work *work, int queue, const struct rig_l
 /* Part `part` starts after part `earlier`, which was added before it. */
 RIG_API int rig_work_after(struct rig_work *work, int part, int earlier);
 
+/*
+ * Names the work in traces and profiles: at most 47 bytes of UTF-8, copied. Before rig_work_prepare(). MT-Unsafe:
+ * per work. Never blocks. -ENAMETOOLONG; -EILSEQ (no UTF-8); -EBUSY (it is prepared).
+ */
+RIG_API int rig_work_set_name(struct rig_work *work, const char *name);
+
 /* Seals the work: it can be submitted from now on. Blocks for a round trip. -EOPNOTSUPP: a part the device's
  * queue does not run. */
 RIG_API int rig_work_prepare(struct rig_work *work);
@@ -517,6 +524,99 @@ RIG_API int rig_image_entry(struct rig_image *image, const char *name, uint64_t 
 
 /* A host device's workers: as many as this process may use cores, unless set before its first run. */
 RIG_API int rig_host_set_workers(struct rig_device *device, uint32_t workers);
+
+/* ------------------------------------------------------------------------------------------- profiles
+ *
+ * A profile records what this connection's devices did while a part of the program ran: each run with its
+ * times and bytes, what it waited for, the memory held; and spans that the program names. rigd records, into
+ * memory of the program; recording costs a run some tens of nanoseconds, and none where nobody records.
+ *
+ *         rig_profile_start(rig, 0, &profile);
+ *         rig_profile_begin(profile, "warm up");
+ *         ...
+ *         rig_profile_end(profile);
+ *         rig_profile_stop(profile);
+ *         rig_profile_write(profile, "trace.json");     // ui.perfetto.dev opens it
+ *
+ * Times are CLOCK_MONOTONIC, in nanoseconds.
+ */
+
+struct rig_profile;
+
+/**
+ * rig_profile_start() - start to record
+ * @rig:         whose devices; a connection records one profile at a time
+ * @records:     room for so many records of 128 bytes; 0 is 65536. What finds no room is dropped and counted
+ * @ret_profile: the profile
+ *
+ * MT-Safe. Blocks for a round trip. Return: 0; -EBUSY (one records already), -EDQUOT (more than rigd lets a
+ * client have: ClientTraceMax=).
+ */
+RIG_API int rig_profile_start(struct rig *rig, size_t records, struct rig_profile **ret_profile);
+RIG_API struct rig_profile *rig_profile_ref(struct rig_profile *profile);
+/* With the last reference recording stops. */
+RIG_API struct rig_profile *rig_profile_unref(struct rig_profile *profile);
+
+/*
+ * Name what this thread does from here to the matching end; spans nest, to a depth of 32 in each thread. `name`
+ * is copied, up to 63 bytes. MT-Safe. Never block. Once the profile has stopped they do nothing, successfully.
+ * -ENAMETOOLONG; -EOVERFLOW (too deep); -ENOENT (no span of this thread is open).
+ */
+RIG_API int rig_profile_begin(struct rig_profile *profile, const char *name);
+RIG_API int rig_profile_end(struct rig_profile *profile);
+
+/*
+ * Stops recording; again does nothing. What rigd had accepted is recorded as far as it was over: wait first for
+ * what the profile is to show. Spans that are open end here. MT-Safe. Blocks for a round trip. On a connection
+ * that is broken what was recorded stays, and its error is returned.
+ */
+RIG_API int rig_profile_stop(struct rig_profile *profile);
+
+#define RIG_EVENT_SPAN   1u /* name, thread, begin_nsec, end_nsec */
+#define RIG_EVENT_RUN    2u /* name, device, value, accepted_nsec, begin_nsec, end_nsec, bytes, queues, error */
+#define RIG_EVENT_WAIT   3u /* device's run `value` waited for on_device's on_value */
+#define RIG_EVENT_MEMORY 4u /* name (of the adapter), begin_nsec, live_bytes, cached_bytes */
+
+struct rig_profile_event {
+        uint32_t size; /* set by RIG_PROFILE_EVENT_INIT */
+        uint32_t kind; /* RIG_EVENT_... */
+        char name[64];
+        char device[64];    /* what it was opened as */
+        char on_device[64]; /* likewise; "" where it is another program's */
+        uint64_t value, on_value;
+        uint64_t accepted_nsec; /* rigd took the run */
+        uint64_t begin_nsec, end_nsec;
+        uint64_t copied_bytes, filled_bytes;
+        uint64_t live_bytes, cached_bytes;
+        uint32_t device_number, on_device_number; /* rigd's, which tell devices of one name apart; 0: none */
+        uint32_t thread;                          /* gettid(2) of the span's thread */
+        uint32_t launches;
+        uint32_t queues; /* bit q: the run has parts on queue q */
+        int32_t error;   /* the run's: 0 or a negative errno value */
+};
+#define RIG_PROFILE_EVENT_INIT                                                                              \
+        {                                                                                                   \
+                .size = sizeof(struct rig_profile_event)                                                    \
+        }
+
+/*
+ * Reads the next event of a stopped profile, runs in the order they were over, then spans in the order they began.
+ * MT-Unsafe: per profile. Never blocks. Return: 1; 0 where there is no more; -EBUSY (it has not stopped); -E2BIG:
+ * `size` is of a newer header.
+ */
+RIG_API int rig_profile_next(struct rig_profile *profile, struct rig_profile_event *ret_event);
+
+/* Starts reading again from the first event. As rig_profile_next(). */
+RIG_API int rig_profile_rewind(struct rig_profile *profile);
+
+/* Records that found no room. MT-Safe. Never blocks. */
+RIG_API uint64_t rig_profile_dropped(struct rig_profile *profile);
+
+/*
+ * Writes a stopped profile as a file that Perfetto opens, as `rigctl trace` does: the whole file or none. MT-Unsafe:
+ * per profile. Blocks. -EBUSY (it has not stopped), and what files fail with.
+ */
+RIG_API int rig_profile_write(struct rig_profile *profile, const char *path);
 
 #ifdef __cplusplus
 }

@@ -61,8 +61,13 @@ static int listening_socket(void)
         return fd;
 }
 
-/* It is given its socket, as systemd would, so that nobody has to wait until it is ready. */
 void test_rigd_start(void)
+{
+        test_rigd_start_with("LogLevel=warning");
+}
+
+/* It is given its socket, as systemd would, so that nobody has to wait until it is ready. */
+void test_rigd_start_with(const char *setting)
 {
         int fd = listening_socket();
         char text[80];
@@ -74,7 +79,8 @@ void test_rigd_start(void)
                 setenv("LISTEN_PID", text, 1);
                 setenv("LISTEN_FDS", "1", 1);
                 if (dup2(fd, 3) == 3)
-                        execl(getenv("RIG_RIGD"), "rigd", "--log-level", "warning", (char *)NULL);
+                        execl(getenv("RIG_RIGD"), "rigd", "--config", "/dev/null", "--set", setting,
+                                (char *)NULL);
                 _exit(127);
         }
         close(fd);

@@ -77,6 +77,7 @@ struct rig *test_connect(void);
 
 /* A rigd that connections share; the environment's address is its own until it is stopped. */
 void test_rigd_start(void);
+void test_rigd_start_with(const char *setting); /* "ClientsMax=1" */
 void test_rigd_stop(void);
 void test_rigd_kill(void); /* in the place of stopping it */
 

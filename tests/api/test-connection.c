@@ -51,6 +51,48 @@ static void address_comes_from_the_environment(void)
         unsetenv("RIG_ADDRESS");
 }
 
+/* Where the system has no rigd; where it has one, that is the one. */
+static void address_is_else_the_users_own(void)
+{
+        char link[128], folder[] = "/tmp/rig-test-XXXXXX", inner[64], *kept = strdup(getenv("RIG_RIGD"));
+        struct rig *rig;
+
+        if (access("/run/rig/rigd.sock", F_OK) == 0)
+                return;
+        test_rigd_start();
+        CHECK(mkdtemp(folder));
+        snprintf(inner, sizeof(inner), "%s/rig", folder);
+        snprintf(link, sizeof(link), "%s/rigd.sock", inner);
+        CHECK(mkdir(inner, 0700) == 0 && symlink(getenv("RIG_ADDRESS") + strlen("unix:"), link) == 0);
+        setenv("XDG_RUNTIME_DIR", folder, 1);
+        setenv("RIG_RIGD", "/nonexistent/rigd", 1); /* nor is one of its own started */
+        unsetenv("RIG_ADDRESS");
+        OK(rig_connect(NULL, &rig));
+        rig_unref(rig);
+        unlink(link);
+        CHECK_RETURNS(-ENOEXEC, rig_connect(NULL, &rig));
+        unsetenv("XDG_RUNTIME_DIR");
+        setenv("RIG_RIGD", kept, 1);
+        free(kept);
+        rmdir(inner);
+        rmdir(folder);
+        test_rigd_stop();
+}
+
+static void a_program_that_is_turned_away_hears_why(void)
+{
+        struct rig *rig, *other;
+
+        test_rigd_start_with("ClientsMax=1");
+        OK(rig_connect(NULL, &rig));
+        for (int i = 0; i < 50; i++) {
+                CHECK_RETURNS(-EPROTO, rig_connect(NULL, &other));
+                CHECK(strstr(rig_error(), "ClientsMax is 1"));
+        }
+        rig_unref(rig);
+        test_rigd_stop();
+}
+
 static void address_fd_is_consumed(void)
 {
         int before = test_count_fds(), pair[2];
@@ -282,7 +324,9 @@ int main(int argc, char **argv)
                 TEST(address_is_refused_with_a_sentence),
                 TEST(address_of_a_dead_rigd_is_refused),
                 TEST(address_comes_from_the_environment),
+                TEST(address_is_else_the_users_own),
                 TEST(address_fd_is_consumed),
+                TEST(a_program_that_is_turned_away_hears_why),
                 TEST(private_rigd_that_is_missing_is_named),
                 TEST(private_rigd_that_cannot_run_is_an_error),
                 TEST(private_rigd_is_no_child_of_the_program),

@@ -143,9 +143,11 @@ static void await_ready(struct rigd *r, int notify)
 
 void rigd_start(struct rigd *rigd, ...)
 {
-        const char *arguments[ARGUMENTS_MAX] = {"rigd", "--socket"}, *tmp = getenv("TMPDIR");
+        /* Whatever this machine's configuration says. */
+        const char *arguments[ARGUMENTS_MAX] = {"rigd", "--config", "/dev/null", "--socket"};
+        const char *tmp = getenv("TMPDIR");
         char notify_path[96];
-        size_t n = 3;
+        size_t n = 5;
         va_list ap;
         int notify;
 
@@ -153,7 +155,7 @@ void rigd_start(struct rigd *rigd, ...)
                 tmp && strlen(tmp) < 40 ? tmp : "/tmp");
         cr_assert_not_null(mkdtemp(rigd->folder));
         snprintf(rigd->path, sizeof(rigd->path), "%s/rigd.sock", rigd->folder);
-        arguments[2] = rigd->path;
+        arguments[4] = rigd->path;
         va_start(ap, rigd);
         collect(arguments, &n, ap);
         va_end(ap);

@@ -18,7 +18,7 @@ import tempfile
 SHARED = ('09-shared-buffer', '10-loss')
 
 
-def start_rigd(rigd, folder):
+def start_rigd(rigd, folder, options=()):
     """rigd on a socket that listens already: descriptor 3, with systemd's variables. Return: its pid."""
     path = os.path.join(folder, 'rigd.sock')
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -30,7 +30,7 @@ def start_rigd(rigd, folder):
             os.dup2(listening.fileno(), 3)
             os.set_inheritable(3, True)  # also where it was 3 already
             environment = dict(os.environ, LISTEN_FDS='1', LISTEN_PID=str(os.getpid()))
-            os.execve(rigd, [rigd], environment)
+            os.execve(rigd, [rigd, *options], environment)
         finally:
             os._exit(127)
     listening.close()

@@ -12,7 +12,7 @@
  *
  * An input is a byte that says which transport, then chunks of a byte that says what it is, two that are the
  * length, and the bytes: a packet, bytes of the ring, the ring's tail as it is published, or a pause in
- * which rigd goes on.
+ * which rigd goes on, before which the bytes are written over the start of the trace that the client reads.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -27,6 +27,7 @@
 #include "daemon/log.h"
 #include "protocol/packet.h"
 #include "tests/fuzz/fuzz.h"
+#include "trace/trace.h"
 
 #define MEMORY_BYTES  (UINT64_C(1) << 20)
 #define WITNESS_BYTES 4096u
@@ -47,6 +48,7 @@ struct side {
 
 static struct rig_core *core;
 static struct side witness;
+static struct rig_trace_ring traced; /* the last ring that was sent */
 static uint8_t *witness_bytes;
 static size_t fds_at_start;
 
@@ -265,6 +267,15 @@ static void await_rest(void)
 
 /* ---------------------------------------------------------------- an input */
 
+static int trace_memfd(void)
+{
+        int fd;
+
+        rig_trace_ring_unmap(&traced);
+        rig_assert(rig_trace_ring_new(256, &traced, &fd) == 0);
+        return fd;
+}
+
 static size_t make_fds(unsigned kinds, int *fds)
 {
         size_t n = 0;
@@ -275,6 +286,8 @@ static size_t make_fds(unsigned kinds, int *fds)
                 fds[n++] = eventfd(0, EFD_CLOEXEC);
         if (kinds & 4)
                 fds[n++] = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        if (kinds & 8)
+                fds[n++] = trace_memfd();
         return n;
 }
 
@@ -289,7 +302,7 @@ static void publish(struct side *s, uint64_t tail)
 
 static void send_packet(struct side *s, const uint8_t *data, size_t n, unsigned kinds)
 {
-        int fds[3];
+        int fds[4];
         size_t n_fds = make_fds(kinds, fds);
 
         if (n)
@@ -304,7 +317,7 @@ static void do_chunk(struct side *s, unsigned head, const uint8_t *data, size_t 
 
         switch (head & 3) {
         case CHUNK_PACKET:
-                send_packet(s, data, n, head >> 2 & 7);
+                send_packet(s, data, n, head >> 2 & 15);
                 break;
         case CHUNK_RING:
                 if (s->ring)
@@ -321,6 +334,8 @@ static void do_chunk(struct side *s, unsigned head, const uint8_t *data, size_t 
                         publish(s, tail);
                 break;
         default:
+                if (traced.page && n > 0)
+                        memcpy(traced.page, data, RIG_MIN(n, (size_t)RIG_TRACE_PAGE_BYTES));
                 for (unsigned i = 0; i < PAUSE_TURNS; i++)
                         turn(0);
         }
@@ -351,6 +366,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         rig_close(s.doorbell);
         if (s.ring)
                 rig_ring_unmap(s.ring);
+        rig_trace_ring_unmap(&traced);
         await_rest();
         check_witness();
         return 0;

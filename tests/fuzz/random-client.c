@@ -100,6 +100,8 @@ static void make_work(struct rig_msg_work_new *m)
                 m->slots[i] = (struct rig_msg_slot){.access = chance(95) ? 1 + roll(3) : 0,
                         .has_buffer = chance(20),
                         .buffer = id(6, 8)};
+        m->has_name = chance(20);
+        m->name = rig_text("a work's name", roll(14));
         m->n_parts = roll(4);
         for (uint32_t i = 0; i < m->n_parts; i++)
                 make_part(&m->parts[i]);
@@ -165,6 +167,13 @@ static void make_request(union rig_msg *m, enum rig_msg_type type)
         case RIG_MSG_ADAPTER_LIST:
                 m->adapter_list = (struct rig_msg_adapter_list){.serial = serial, .index = roll(5)};
                 break;
+        case RIG_MSG_TRACE_START:
+                m->trace_start =
+                        (struct rig_msg_trace_start){.serial = serial, .fd = chance(90) ? 0 : roll(4)};
+                break;
+        case RIG_MSG_TRACE_STOP:
+                m->trace_stop = (struct rig_msg_trace_stop){.serial = serial};
+                break;
         default:
                 m->sync = (struct rig_msg_sync){
                         .serial = serial, .has_follows = chance(10), .follows = roll(64)};
@@ -210,7 +219,8 @@ static size_t make_message(uint8_t *out, size_t room, bool ordered)
         static const enum rig_msg_type requests[] = {RIG_MSG_SYNC, RIG_MSG_ADAPTER_LIST, RIG_MSG_DEVICE_OPEN,
                 RIG_MSG_BUFFER_NEW, RIG_MSG_BUFFER_ADOPT, RIG_MSG_BUFFER_BORROW, RIG_MSG_BUFFER_EXPORT,
                 RIG_MSG_BUFFER_IMPORT, RIG_MSG_BUFFER_WAIT, RIG_MSG_IMAGE_LOAD, RIG_MSG_WORK_NEW,
-                RIG_MSG_WORK_NEW, RIG_MSG_NOTIFY, RIG_MSG_NOTIFY_EVENTFD};
+                RIG_MSG_WORK_NEW, RIG_MSG_NOTIFY, RIG_MSG_NOTIFY_EVENTFD, RIG_MSG_TRACE_START,
+                RIG_MSG_TRACE_STOP};
         enum rig_msg_type type = ordered ? ordered_types[roll(RIG_ARRAY_SIZE(ordered_types))]
                                          : requests[roll(RIG_ARRAY_SIZE(requests))];
         static union rig_msg m;
@@ -239,8 +249,11 @@ static size_t make_chunk(uint8_t *out, size_t room, bool ring)
                         out[3 + n] = (uint8_t)roll(256);
         for (uint32_t i = 1 + roll(4); i && kind < 2; i--)
                 n += make_message(out + 3 + n, room - 3 - n, kind == 1 || (!ring && chance(30)));
-        if (kind == 0 && chance(30))
-                fds = chance(80) ? 1u << roll(3) : roll(8);
+        if (kind == 3 && chance(30)) /* over the page of a trace */
+                for (size_t bytes = 1 + roll(80); n < bytes; n++)
+                        out[3 + n] = (uint8_t)(chance(80) ? 0 : roll(256));
+        if (kind == 0 && chance(40))
+                fds = chance(80) ? 1u << roll(4) : roll(16);
         out[0] = (uint8_t)(kind | fds << 2);
         out[1] = (uint8_t)n;
         out[2] = (uint8_t)(n >> 8);

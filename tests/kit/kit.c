@@ -82,6 +82,13 @@ void rig_device_run_failed(struct rig_driver_device *device, uint64_t value, int
                 d->kit, run->failure[0], "value %llu failed without a sentence", (unsigned long long)value);
 }
 
+void rig_device_ran(struct rig_driver_device *device)
+{
+        kit_expect(device->core->kit, device->core->handing,
+                "rig_device_ran() was called away from hand_over()");
+        device->core->ran = true;
+}
+
 void rig_device_ready(struct rig_driver_device *device, uint64_t value)
 {
         struct rig_device *d = device->core;
@@ -447,6 +454,7 @@ uint64_t kit_submit_after(struct rig_device *d, const struct rig_driver_work *wo
                 .work = work, .slots = slots, .waits = waits, .n_waits = n_waits};
         uint64_t deadline = rig_deadline_usec(d->kit->subject->patience_usec);
         struct rig_error e = RIG_ERROR_NULL;
+        uint64_t reached = 0;
         long before;
         int r;
 
@@ -467,9 +475,16 @@ uint64_t kit_submit_after(struct rig_device *d, const struct rig_driver_work *wo
         d->runs[submission.value - 1] = (struct kit_run){.work = work};
         memcpy(d->runs[submission.value - 1].slots, slots, work->n_slots * sizeof(*slots));
         before = prompt_begin();
+        d->ran = false;
+        d->handing = true;
         r = d->kit->subject->driver->hand_over(&d->side, &submission, &e);
+        d->handing = false;
         prompt_end(d->kit, before);
         expect_sentence(d->kit, r, &e, "hand_over");
+        if (d->ran && d->kit->subject->driver->poll(&d->side, &reached, &e) >= 0)
+                kit_expect(d->kit, reached >= submission.value,
+                        "value %llu was said to have run in hand_over(), and poll() tells %llu",
+                        (unsigned long long)submission.value, (unsigned long long)reached);
         return kit_expect(d->kit, r == 0, "hand_over() failed: %s", e.text) ? submission.value : 0;
 }
 

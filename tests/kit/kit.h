@@ -81,6 +81,8 @@ struct rig_device {
         void (*on_reached)(struct rig_device *device, uint64_t value, void *userdata);
         void *userdata;
 
+        bool handing;               /* hand_over() is on the stack */
+        bool ran;                   /* the driver says that hand_over() ran its submission */
         uint64_t ready, client_ran; /* of a client device: told to, and did */
         bool client_slow;           /* the client does nothing */
 };

@@ -417,6 +417,13 @@ static void late_done(struct rig_slow_job *job)
         late.queued = false;
 }
 
+static int says_it_ran(
+        struct rig_driver_device *device, const struct rig_submission *submission, struct rig_error *e)
+{
+        rig_device_ran(device);
+        return rig_driver_memory.hand_over(device, submission, e);
+}
+
 static int runs_after_stop(
         struct rig_driver_device *device, const struct rig_submission *submission, struct rig_error *e)
 {
@@ -487,6 +494,7 @@ struct kit_mutant kit_mutants[] = {
         MUTANT("hides-faults", 25, "a_fault_is_told_and_ends_the_device", STEERED),
         MUTANT("loads-anything", 26, "launches_reach_their_slots", STEERED),
         MUTANT("runs-after-stop", 27, "nothing_runs_after_stop", MEMORY),
+        MUTANT("says-it-ran", 28, "room_comes_back", MEMORY),
         {{0}, NULL, NULL},
 };
 
@@ -511,6 +519,7 @@ static void replace_work_ops(void)
         drivers[12].hand_over = counts_runs;
         drivers[12].poll = counts_runs_poll;
         drivers[27].hand_over = runs_after_stop;
+        drivers[28].hand_over = says_it_ran;
         drivers[27].stop = runs_after_stop_stop;
 }
 

@@ -18,6 +18,11 @@ void rig_device_run_failed(struct rig_driver_device *device, uint64_t value, int
         cr_assert_fail("a run failed");
 }
 
+void rig_device_ran(struct rig_driver_device *device)
+{
+        cr_assert_fail("a driver said that it ran");
+}
+
 void rig_device_ready(struct rig_driver_device *device, uint64_t value)
 {
         cr_assert_fail("a client is ready");

@@ -25,6 +25,11 @@ void rig_device_run_failed(struct rig_driver_device *device, uint64_t value, int
         abort();
 }
 
+void rig_device_ran(struct rig_driver_device *device)
+{
+        abort();
+}
+
 void rig_device_ready(struct rig_driver_device *device, uint64_t value)
 {
         abort();

@@ -420,7 +420,7 @@ Test(codec, what_is_no_message_is_refused)
         assert_refused("\xd9\xd9\xf7\x82\x01\xa0", -EBADMSG, "a message: a tag where an array belongs");
         assert_refused("\x82\x00\xa0", -EOPNOTSUPP, "a message: type 0 is not known");
         assert_refused("\x82\x08\xa0", -EOPNOTSUPP, "a message: type 8 is not known");
-        assert_refused("\x82\x18\x65\xa0", -EOPNOTSUPP, "a message: type 101 is not known");
+        assert_refused("\x82\x18\x66\xa0", -EOPNOTSUPP, "a message: type 102 is not known");
         assert_refused("\x82\x1b\x00\x00\x00\x01\x00\x00\x00\x01\xa0", -EOPNOTSUPP,
                 "a message: type 4294967297 is not known");
         assert_refused("\x82\x01\x80", -EBADMSG, "run: an array where a map belongs");

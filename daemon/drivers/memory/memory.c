@@ -185,6 +185,7 @@ static int memory_hand_over(
                 for (uint32_t i = 0; i < submission->work->n_parts; i++)
                         run_part(&submission->work->parts[i], submission->slots, 0, UINT64_MAX);
                 m->reached = submission->value;
+                rig_device_ran(device);
                 return 0;
         }
         rig_assert(m->tail - m->head < ROOM); /* room() said so */
