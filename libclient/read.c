@@ -203,15 +203,17 @@ static bool arrived(struct rig *rig, ssize_t n, struct rig_packet_fds *fds)
 }
 
 /*
- * A socket whose other side closed with something unread says so once, before it gives what was sent earlier:
- * that may be the sentence that says why.
+ * A socket whose other side closed with something unread says so once, before it gives what was sent
+ * earlier: that may be the sentence that says why.
  */
 static ssize_t receive(struct rig *rig, struct rig_packet_fds *ret_fds)
 {
-        ssize_t n = rig_packet_recv(rig->fd, rig->inbox, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, ret_fds);
+        ssize_t n =
+                rig_packet_recv(rig->fd, rig->inbox, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, ret_fds);
 
         if (n == -ECONNRESET)
-                n = rig_packet_recv(rig->fd, rig->inbox, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, ret_fds);
+                n = rig_packet_recv(
+                        rig->fd, rig->inbox, RIG_PROTO_PACKET_BYTES, RIG_PACKET_DONTWAIT, ret_fds);
         return n;
 }
 

@@ -417,20 +417,13 @@ static void forget_waits(struct device *device, uint64_t value)
         device->n_waits = n;
 }
 
-static int write_run(struct rig_perfetto *p, uint32_t number, const struct rig_trace_run *run)
+/* Draws the run on each of its tracks. `first` is the first of them, where arrows end. */
+static void draw_run(struct rig_perfetto *p, struct device *device, const struct rig_trace_run *run,
+        uint32_t queues, uint32_t first)
 {
         uint64_t start = run->started_nsec, end;
-        uint32_t queues, first;
-        struct device *device;
         char title[160];
-        int r;
 
-        r = device_get(p, number, &device);
-        if (r < 0)
-                return r;
-        queues = run->queues & ((1u << device->n_queues) - 1);
-        queues = queues != 0 ? queues : 1; /* one without parts is drawn too */
-        first = (uint32_t)__builtin_ctz(queues);
         for (uint32_t i = 0; i < QUEUES; i++)
                 if (queues & 1u << i)
                         start = RIG_MAX(start, device->ends[i]);
@@ -449,9 +442,23 @@ static int write_run(struct rig_perfetto *p, uint32_t number, const struct rig_t
                 device->ends[i] = end;
         }
         put_arrows(p, device, run->value, first, start);
-        forget_waits(device, run->value);
         device->past[device->n_past++ % WINDOW] =
                 (struct past){.value = run->value, .end = end, .queue = first};
+}
+
+static int write_run(struct rig_perfetto *p, uint32_t number, const struct rig_trace_run *run)
+{
+        struct device *device;
+        uint32_t queues;
+        int r;
+
+        r = device_get(p, number, &device);
+        if (r < 0)
+                return r;
+        queues = run->queues & ((1u << device->n_queues) - 1);
+        queues = queues != 0 ? queues : 1; /* one without parts is drawn too */
+        draw_run(p, device, run, queues, (uint32_t)__builtin_ctz(queues));
+        forget_waits(device, run->value);
         return 0;
 }
 

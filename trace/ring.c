@@ -27,14 +27,10 @@
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
 
-#define RING_SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define FORBIDDEN_SEALS (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)
-#define RECORDS_MIN     UINT64_C(256)
-#define RECORDS_MAX     (UINT64_C(1) << 22) /* 512 MiB: more than rigd takes of anyone */
+#define RING_SEALS  (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define RECORDS_MIN UINT64_C(256)
+#define RECORDS_MAX (UINT64_C(1) << 22) /* 512 MiB: more than rigd takes of anyone */
 
 /* ---------------------------------------------------------------- making and mapping */
 
@@ -116,7 +112,7 @@ int rig_trace_ring_map(int fd, uint64_t max_bytes, struct rig_trace_ring *ret_ri
         int seals;
 
         seals = fcntl(fd, F_GET_SEALS);
-        if (seals < 0 || (seals & RING_SEALS) != RING_SEALS || seals & FORBIDDEN_SEALS)
+        if (seals < 0 || (seals & RING_SEALS) != RING_SEALS)
                 return -EPERM;
         if (fstat(fd, &st) < 0)
                 return -errno;
@@ -125,7 +121,10 @@ int rig_trace_ring_map(int fd, uint64_t max_bytes, struct rig_trace_ring *ret_ri
                 return -EINVAL;
         if ((uint64_t)st.st_size > max_bytes)
                 return -E2BIG;
-        /* Not populated: where its maker left out pages, they are touched as records come, or not at all. */
+        /*
+         * Not populated: where its maker left out pages, they are touched as records come, or not at all.
+         * One that is sealed against writing cannot be mapped so: -EPERM.
+         */
         return map(fd, n, 0, ret_ring);
 }
 

@@ -546,7 +546,8 @@ struct rig_profile;
 /**
  * rig_profile_start() - start to record
  * @rig:         whose devices; a connection records one profile at a time
- * @records:     room for so many records of 128 bytes; 0 is 65536. What finds no room is dropped and counted
+ * @records:     room for so many records of 128 bytes, and as many spans, rounded up to a power of two, at least
+ *               256; 0 is 65536. What finds no room is dropped and counted
  * @ret_profile: the profile
  *
  * MT-Safe. Blocks for a round trip. Return: 0; -EBUSY (one records already), -EDQUOT (more than rigd lets a
@@ -567,7 +568,8 @@ RIG_API int rig_profile_end(struct rig_profile *profile);
 
 /*
  * Stops recording; again does nothing. What rigd had accepted is recorded as far as it was over: wait first for
- * what the profile is to show. Spans that are open end here. MT-Safe. Blocks for a round trip. On a connection
+ * what the profile is to show. A run that is lost with its device is over once rigd has brought that to an end.
+ * Spans that are open end here. MT-Safe. Blocks for a round trip. On a connection
  * that is broken what was recorded stays, and its error is returned.
  */
 RIG_API int rig_profile_stop(struct rig_profile *profile);
@@ -609,12 +611,13 @@ RIG_API int rig_profile_next(struct rig_profile *profile, struct rig_profile_eve
 /* Starts reading again from the first event. As rig_profile_next(). */
 RIG_API int rig_profile_rewind(struct rig_profile *profile);
 
-/* Records that found no room. MT-Safe. Never blocks. */
+/* Records and spans that found no room. MT-Safe. Never blocks. */
 RIG_API uint64_t rig_profile_dropped(struct rig_profile *profile);
 
 /*
  * Writes a stopped profile as a file that Perfetto opens, as `rigctl trace` does: the whole file or none. MT-Unsafe:
- * per profile. Blocks. -EBUSY (it has not stopped), and what files fail with.
+ * per profile. Blocks. -EBUSY (it has not stopped); -EINVAL, -EISDIR (what is there is no regular file), and what
+ * files fail with.
  */
 RIG_API int rig_profile_write(struct rig_profile *profile, const char *path);
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 SPIN, SEQPACKET, MEMCPY = 'floor spin', 'floor seqpacket', 'floor memcpy 4 KiB'
+PROFILED = 'chain on one buffer, profiled'
 CHAIN, STARPU = 'chain on one buffer', 'peer StarPU chain'
 AWAKE_SPIN_USEC = 0.15
 
@@ -39,6 +40,7 @@ GOALS = (
     ('copy of 4 KiB, submit and wait', 'us', copy_over, '<=', 1.2, 'x (submit and wait + memcpy)'),
     (CHAIN, 'ns', chain_goal, '<=', 100, f'ns, where spin < {AWAKE_SPIN_USEC} us'),
     (CHAIN, 'ns', over(STARPU, CHAIN), '>=', 15, 'x faster than StarPU'),
+    (PROFILED, 'ns', lambda r: r[PROFILED] - r[CHAIN], '<=', 150, 'ns more than without'),
     ('independent, 1024 buffers', 'ns', lambda r: r['independent, 1024 buffers'], '<=', 100, 'ns'),
     ('submit cost, 4 accesses, batch 64', 'ns', lambda r: r['submit cost, 4 accesses, batch 64'], '<=', 55, 'ns'),
     ('connect to first run done', 'us', lambda r: r['connect to first run done'], '<=', 1000, 'us'),

@@ -17,6 +17,7 @@
 #define check(call) check_call((call), #call)
 
 #define CHAIN       100000
+#define PROFILED    30000
 #define INDEPENDENT 1024
 #define BATCH       64
 #define ACCESSES    4
@@ -168,6 +169,32 @@ static double stream_nsec(const struct bench *bench, struct rig_work *work, stru
         return bench_median(v, rounds);
 }
 
+/* The same while a profile records all of it. */
+static double profiled_nsec(
+        const struct bench *bench, struct rig *rig, struct rig_work *work, struct rig_buffer **b)
+{
+        size_t runs = bench_scaled(bench, PROFILED, 2000), rounds = 5, i, j;
+        struct rig_point done;
+        double v[5];
+
+        for (i = 0; i < rounds; i++) {
+                struct rig_profile *profile;
+                uint64_t begin;
+
+                check(rig_profile_start(rig, 2 * PROFILED, &profile));
+                begin = rig_now_nsec();
+                for (j = 0; j < runs; j++)
+                        check(rig_submit(work, b, 1, NULL, 0, &done));
+                check(rig_point_wait(&done, RIG_INFINITY));
+                v[i] = (double)(rig_now_nsec() - begin) / (double)runs;
+                check(rig_profile_stop(profile));
+                if (rig_profile_dropped(profile))
+                        bench_fail("a profile dropped records that it had room for");
+                rig_profile_unref(profile);
+        }
+        return bench_median(v, rounds);
+}
+
 /* What a submission costs its caller, in batches that rigd has time to finish in between. */
 static double submit_nsec(const struct bench *bench, struct rig_work *work, struct rig_buffer **b)
 {
@@ -199,6 +226,7 @@ void bench_streams(const struct bench *bench, const struct bench_server *server)
         one = fill_work(s.device, 1);
         four = fill_work(s.device, ACCESSES);
         bench_report("chain on one buffer", "ns", stream_nsec(bench, one, b, 1));
+        bench_report("chain on one buffer, profiled", "ns", profiled_nsec(bench, s.rig, one, b));
         bench_report("independent, 1024 buffers", "ns", stream_nsec(bench, one, b, INDEPENDENT));
         bench_report("submit cost, 4 accesses, batch 64", "ns", submit_nsec(bench, four, b));
         rig_work_unref(one);

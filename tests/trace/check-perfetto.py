@@ -30,7 +30,8 @@ class Records:
     def device(self, number, pid=100, queues=1, name='memory:M', command='prog', client=1):
         self.lines.append(f'device {number} {client} {pid} {queues} {hexed(name)} {hexed(command)}')
 
-    def run(self, number, value, started, ended, accepted=None, copied=0, filled=0, launches=0, queues=1, error=0, name=''):
+    def run(self, number, value, started, ended, accepted=None, copied=0, filled=0, launches=0, queues=1, error=0,
+            name=''):
         accepted = started if accepted is None else accepted
         self.lines.append(f'run {number} {value} {accepted} {started} {ended} {copied} {filled} {launches} {queues} '
                           f'{error} {hexed(name)}')
@@ -331,7 +332,8 @@ def random_records(seed):
             on = rng.randrange(8)
             r.wait(number, value.get(number, 0) + rng.randrange(3), on, max(0, value.get(on, 0) - rng.randrange(3)))
         else:
-            r.memory(now, rng.randrange(2**63), rng.randrange(2**63), rng.randbytes(rng.randrange(70)).replace(b'\0', b''))
+            adapter = rng.randbytes(rng.randrange(70)).replace(b'\0', b'')
+            r.memory(now, rng.randrange(2**63), rng.randrange(2**63), adapter)
     return r
 
 
