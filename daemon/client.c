@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "daemon/log.h"
+#include "daemon/memory/closer.h"
 #include "daemon/trace.h"
 #include "daemon/work.h"
 
@@ -41,7 +42,7 @@ static void unsent_free(struct unsent *u)
 {
         rig_list_remove(&u->link);
         for (size_t i = 0; i < u->n_fds; i++)
-                rig_close(u->fds[i]);
+                rig_foreign_close(u->fds[i]);
         free(u);
 }
 
@@ -123,6 +124,12 @@ struct rig_client *rig_client_unref(struct rig_client *client)
         return NULL;
 }
 
+void rig_client_close_fds(struct rig_packet_fds *fds)
+{
+        for (uint32_t i = 0; i < fds->n; i++)
+                fds->fd[i] = rig_foreign_close(fds->fd[i]);
+}
+
 /* Closes what the connection itself is made of. */
 static void disconnect(struct rig_client *c)
 {
@@ -131,7 +138,7 @@ static void disconnect(struct rig_client *c)
         c->source = c->doorbell_source = NULL;
         while (!rig_list_empty(&c->outbox))
                 unsent_free(rig_list_entry(c->outbox.next, struct unsent, link));
-        rig_packet_fds_close(&c->held.fds);
+        rig_client_close_fds(&c->held.fds);
         free(c->held.data);
         c->held.data = NULL;
         c->fd = rig_close(c->fd);
@@ -213,8 +220,8 @@ int rig_client_break(struct rig_client *client, int error, const char *fmt, ...)
         vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
         c->core->n_broken++;
-        rig_log_about(LOG_WARNING, &RIG_LOG_OF_CLIENT(c, RIG_LOG_CLIENT_BROKEN), "%s is ended: %s", c->name,
-                text);
+        rig_log_about(
+                LOG_WARNING, &RIG_LOG_OF_CLIENT(c, RIG_LOG_CLIENT_BROKEN), "%s is ended: %s", c->name, text);
         m.text = rig_text(text, RIG_PROTO_TEXT_MAX);
         rig_client_send(c, RIG_MSG_BROKEN, &m, NULL, 0);
         if (c->state == RIG_CLIENT_ENDED)

@@ -143,6 +143,9 @@ void rig_client_wake(struct rig_client *client, _Atomic uint64_t *word);
 /* What it sent was wrong: says so, and ends. Return: -EPROTO. */
 int rig_client_break(struct rig_client *client, int error, const char *fmt, ...) _printf_(3, 4);
 
+/* Closes descriptors that came in a packet and were not taken, and waits for none of them. */
+void rig_client_close_fds(struct rig_packet_fds *fds);
+
 /* Ends it: everything it holds is dropped. Accepted work goes on. */
 void rig_client_end(struct rig_client *client);
 

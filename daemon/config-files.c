@@ -343,18 +343,29 @@ int rig_config_read(
 
 /* ---------------------------------------------------------------- as a file */
 
+/* A line of a comment; what others named does not end it. */
+static void _printf_(2, 3) print_comment(FILE *f, const char *fmt, ...)
+{
+        char *text;
+        va_list ap;
+        int n;
+
+        va_start(ap, fmt);
+        n = vasprintf(&text, fmt, ap);
+        va_end(ap);
+        if (n < 0)
+                return;
+        rig_log_clean(text);
+        fprintf(f, "# %s\n", text);
+        free(text);
+}
+
 static void print_origin(const struct rig_config_origin *o, FILE *f)
 {
-        if (o->command)
-                fputs("# from the command line\n", f);
-        else if (!o->path)
-                fputs("# default\n", f);
-        else {
-                fputs("# from ", f);
-                for (const char *p = o->path; *p; p++)
-                        fputc((unsigned char)*p < ' ' || *p == 0x7f ? '?' : *p, f);
-                fprintf(f, ":%u\n", o->line);
-        }
+        if (o->path)
+                print_comment(f, "from %s:%u", o->path, o->line);
+        else
+                print_comment(f, "%s", o->command ? "from the command line" : "default");
 }
 
 void rig_config_print(const struct rig_config_read *read, FILE *f)
@@ -362,11 +373,14 @@ void rig_config_print(const struct rig_config_read *read, FILE *f)
         char value[RIG_CONFIG_VALUE_BYTES];
         const char *key;
 
-        fputs("# The configuration that rigd " RIG_VERSION " has here, and where each value comes from.\n"
-              "[Daemon]\n",
-                f);
+        print_comment(
+                f, "The configuration that rigd " RIG_VERSION " has here, and where each value comes from.");
+        for (size_t i = 0; i < read->n_paths; i++)
+                print_comment(f, "read: %s", read->paths[i]);
+        fputs("\n[Daemon]\n", f);
         for (size_t i = 0; rig_config_get(&read->config, i, &key, value, sizeof(value)); i++) {
-                fprintf(f, "\n# %s\n", rig_config_meaning(i));
+                fputc('\n', f);
+                print_comment(f, "%s", rig_config_meaning(i));
                 print_origin(&read->origins[i], f);
                 fprintf(f, "%s=%s\n", key, value);
         }

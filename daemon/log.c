@@ -25,7 +25,8 @@
 
 #define LINE_BYTES   1024u
 #define PACKET_BYTES 4096u
-#define SEND_BYTES   (1 << 20) /* of lines that wait in our socket for the journal */
+#define NOBODY       ((uid_t)-1) /* whose lines are not one user's */
+#define SEND_BYTES   (1 << 20)   /* of lines that wait in our socket for the journal */
 
 static int log_level = LOG_INFO;
 static uint64_t n_dropped;
@@ -277,8 +278,10 @@ static void tell_left_out(const struct rig_log_key *key)
         char data[LINE_BYTES] = "";
         struct text t = {.data = data, .room = sizeof(data)};
 
-        add(&t, "%u more lines of uid %lu with the message id %s were left out", key->left_out,
-                (unsigned long)key->uid, key->message_id);
+        add(&t, "%u more lines ", key->left_out);
+        if (key->uid != NOBODY)
+                add(&t, "of uid %lu ", (unsigned long)key->uid);
+        add(&t, "with the message id %s were left out", key->message_id);
         put(&(struct line){.level = LOG_WARNING,
                 .about = &about,
                 .file = __FILE__,
@@ -296,8 +299,8 @@ static bool allowed(const struct rig_log_about *about, unsigned *ret_left_out)
         *ret_left_out = 0;
         if (!about || !about->limited || !about->message_id)
                 return true;
-        yes = rig_log_limit_take(
-                &limits, about->message_id, about->uid, rig_now_usec(), ret_left_out, &other);
+        yes = rig_log_limit_take(&limits, about->message_id, about->pid ? about->uid : NOBODY,
+                rig_now_usec(), ret_left_out, &other);
         if (other.message_id)
                 tell_left_out(&other);
         return yes;

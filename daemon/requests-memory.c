@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "daemon/memory/closer.h"
 #include "daemon/request.h"
 
 /* ---------------------------------------------------------------- answers */
@@ -295,7 +296,7 @@ static void adopt_run(struct rig_slow_job *job)
         else
                 o->q.r = rig_region_adopt_memfd(o->fd, &o->region, &o->q.error);
         if (o->q.r < 0)
-                o->fd = rig_close(o->fd);
+                o->fd = rig_foreign_close(o->fd);
 }
 
 /* The region of `memory` that `device` may use with `access`, if there is one already. */
@@ -438,13 +439,13 @@ int rig_request_buffer_adopt(
                 return rig_client_break(client, -EBADMSG,
                         "buffer-adopt names descriptor %u, which its packet has not", msg->fd);
         if (!rig_core_keeps_fd(client->core, fd)) {
-                rig_close(fd);
+                rig_foreign_close(fd);
                 rig_error_set(&e, -EMFILE, RIG_NO_FDS);
                 return rig_client_refuse(client, msg->serial, -EMFILE, &e);
         }
         o = rig_request_new(client, d, msg->serial, msg->buffer, sizeof(*o));
         if (!o) {
-                rig_close(fd);
+                rig_foreign_close(fd);
                 return rig_client_refuse(client, msg->serial, -ENOMEM, &e);
         }
         o->access = fd_access(fd);
@@ -452,7 +453,7 @@ int rig_request_buffer_adopt(
         o->offset = msg->offset;
         o->bytes = msg->bytes;
         if (!(d->driver.facts.flags & (RIG_DEVICE_FILES | RIG_DEVICE_NAMES_HOST))) {
-                rig_close(fd);
+                rig_foreign_close(fd);
                 o->q.r = rig_error_set(&o->q.error, -EOPNOTSUPP,
                         "%s takes no descriptor: adopt it on a memory or host device and borrow it from "
                         "there",
@@ -565,7 +566,7 @@ int rig_request_buffer_import(
         struct rig_client *client, const struct rig_msg_buffer_import *msg, struct rig_packet_fds *fds)
 {
         struct rig_device *d = rig_client_device(client, msg->device);
-        _cleanup_(rig_closep) int fd = -EBADF;
+        _cleanup_(rig_foreign_closep) int fd = -EBADF;
         struct rig_error e = RIG_ERROR_NULL;
         struct rig_account *account;
         struct rig_memory *m;
@@ -652,6 +653,14 @@ int rig_request_buffer_export(struct rig_client *client, const struct rig_msg_bu
         r = fd < 0                   ? fd
             : m->identity.registered ? 0
                                      : rig_identities_add(&client->core->identities, &m->identity, fd);
+        if (r >= 0 && fd_access(fd) & ~b->access && fcntl(fd, F_GET_SEALS) < 0) {
+                /* Whoever serves the file would be asked, and waited for. */
+                rig_error_set(&e, -EACCES,
+                        "the file was opened for more than this buffer admits, and is not opened again: "
+                        "export a "
+                        "buffer of who opened it");
+                return rig_client_refuse(client, msg->serial, -EACCES, &e);
+        }
         if (r >= 0 && fd_access(fd) & ~b->access)
                 fd = r = reopened = reopen(fd, b->access);
         if (r < 0) {

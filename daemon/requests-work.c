@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "daemon/memory/closer.h"
 #include "daemon/request.h"
 
 #define IMAGE_BYTES_MAX (UINT64_C(1) << 30)
@@ -63,7 +64,7 @@ static void load_run(struct rig_slow_job *job)
         _cleanup_(rig_freep) void *bytes = NULL;
 
         l->q.r = read_image(l, &bytes);
-        l->fd = rig_close(l->fd);
+        l->fd = rig_foreign_close(l->fd);
         if (l->q.r >= 0)
                 l->q.r = d->adapter->driver.driver->image_load(
                         &d->driver, bytes, (size_t)l->bytes, &l->image->driver, &l->q.error);
@@ -93,7 +94,7 @@ int rig_request_image_load(
         struct rig_client *client, const struct rig_msg_image_load *msg, struct rig_packet_fds *fds)
 {
         struct rig_device *d = rig_client_device(client, msg->device);
-        _cleanup_(rig_closep) int fd = -EBADF;
+        _cleanup_(rig_foreign_closep) int fd = -EBADF;
         struct rig_error e = RIG_ERROR_NULL;
         struct load_request *l;
         int r;

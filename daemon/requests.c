@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 
 #include "daemon/log.h"
+#include "daemon/memory/closer.h"
 #include "daemon/request.h"
 #include "daemon/signals.h"
 #include "daemon/trace.h"
@@ -348,7 +349,7 @@ static int take_device_open(struct rig_client *c, const struct rig_msg_device_op
 static int take_trace_start(
         struct rig_client *c, const struct rig_msg_trace_start *msg, struct rig_packet_fds *fds)
 {
-        _cleanup_(rig_closep) int fd = rig_packet_fds_take(fds, msg->fd);
+        _cleanup_(rig_foreign_closep) int fd = rig_packet_fds_take(fds, msg->fd);
         struct rig_error e = RIG_ERROR_NULL;
         int r;
 

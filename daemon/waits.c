@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/memory/closer.h"
 #include "daemon/request.h"
 #include "daemon/signals.h"
 
@@ -173,7 +174,7 @@ int rig_request_notify_eventfd(
         else if (rig_signals_check(fd) < 0)
                 rig_error_set(&e, -EBADF, "the descriptor is no eventfd");
         if (e.code) {
-                rig_close(fd);
+                rig_foreign_close(fd);
                 rig_client_failed(client, msg->serial, &e);
                 return RIG_TAKEN;
         }

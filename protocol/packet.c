@@ -93,18 +93,13 @@ ssize_t rig_packet_recv(int socket, void *data, size_t room, unsigned flags, str
         if (n < 0)
                 return -errno;
         fds_collect(&msg, &fds);
-        if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-                rig_packet_fds_close(&fds);
-                if (msg.msg_flags & MSG_TRUNC || !ret_fds || fds.n == RIG_PROTO_PACKET_FDS)
-                        return -EBADMSG;
-                return -EMFILE;
-        }
-        if (n == 0 && !(fds.n == 0 && at_end(socket))) {
-                rig_packet_fds_close(&fds);
-                return -EBADMSG;
-        }
         if (ret_fds)
                 *ret_fds = fds;
+        if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+                return msg.msg_flags & MSG_TRUNC || !ret_fds || fds.n == RIG_PROTO_PACKET_FDS ? -EBADMSG
+                                                                                              : -EMFILE;
+        if (n == 0 && !(fds.n == 0 && at_end(socket)))
+                return -EBADMSG;
         return n;
 }
 

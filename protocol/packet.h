@@ -48,7 +48,8 @@ int rig_packet_send(
  * @data:    where to store the bytes
  * @room:    how many there may be: RIG_PROTO_PACKET_BYTES, or less where the packets are known to be short
  * @flags:   RIG_PACKET_...
- * @ret_fds: its descriptors, which the caller then owns; NULL where the packet may have none
+ * @ret_fds: its descriptors, which the caller then owns, also those of a packet that is refused; NULL where the
+ *           packet may have none
  *
  * The kernel tells neither an empty packet from the end of the connection, both being nothing. Here nothing
  * is the end where the other side has shut down or is gone, else it was an empty packet; so an empty packet

@@ -63,26 +63,31 @@ static bool all_unix(const char *address)
         return true;
 }
 
-static int find_address(const char *where, char **ret_address)
+/* Of the system's bus, or a user's: what the environment says, or where it is by convention. */
+static int well_known_address(bool user, char **ret_address)
 {
-        bool user = strcmp(where, "user") == 0;
-        const char *set = user                           ? getenv("DBUS_SESSION_BUS_ADDRESS")
-                          : strcmp(where, "system") == 0 ? getenv("DBUS_SYSTEM_BUS_ADDRESS")
-                                                         : where;
+        const char *set = getenv(user ? "DBUS_SESSION_BUS_ADDRESS" : "DBUS_SYSTEM_BUS_ADDRESS");
+        const char *folder = user ? getenv("XDG_RUNTIME_DIR") : "/run/dbus";
         char path[4096];
 
         if (set && *set) {
-                if (!all_unix(set))
-                        return -EINVAL;
                 *ret_address = strdup(set);
-        } else if (user && !getenv("XDG_RUNTIME_DIR")) {
-                return -EINVAL;
-        } else {
-                snprintf(path, sizeof(path), "%s", "/run/dbus/system_bus_socket");
-                if (user)
-                        snprintf(path, sizeof(path), "%s/bus", getenv("XDG_RUNTIME_DIR"));
+        } else if (folder) {
+                snprintf(path, sizeof(path), "%s/%s", folder, user ? "bus" : "system_bus_socket");
                 *ret_address = address_of_path(path);
+        } else {
+                return -EINVAL;
         }
+        return *ret_address ? 0 : -ENOMEM;
+}
+
+static int find_address(const char *where, char **ret_address)
+{
+        bool user = strcmp(where, "user") == 0;
+
+        if (user || strcmp(where, "system") == 0)
+                return well_known_address(user, ret_address);
+        *ret_address = strdup(where);
         return *ret_address ? 0 : -ENOMEM;
 }
 
@@ -237,6 +242,16 @@ static int connect_bus(struct rig_bus *b)
         return r;
 }
 
+static int cannot_connect(struct rig_bus *b, int r)
+{
+        if (!b->told_away)
+                rig_log(LOG_WARNING, "the bus %s cannot be reached, and is tried again: %s", b->address,
+                        strerror(-r));
+        b->told_away = true;
+        retry_later(b);
+        return 0;
+}
+
 static int retry(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct rig_bus *b = userdata;
@@ -244,14 +259,7 @@ static int retry(sd_event_source *source, uint64_t usec, void *userdata)
 
         disconnect(b);
         r = connect_bus(b);
-        if (r < 0) {
-                if (!b->told_away)
-                        rig_log(LOG_WARNING, "the bus %s cannot be reached, and is tried again: %s",
-                                b->address, strerror(-r));
-                b->told_away = true;
-                retry_later(b);
-        }
-        return 0;
+        return r < 0 ? cannot_connect(b, r) : 0;
 }
 
 int rig_bus_new(
@@ -269,6 +277,8 @@ int rig_bus_new(
         rig_list_init(&b->checks);
         rig_list_init(&b->traces);
         r = find_address(where, &b->address);
+        if (r >= 0 && !all_unix(b->address))
+                r = -EINVAL;
         if (r >= 0)
                 r = sd_event_add_time_relative(
                         core->event, &b->retry, CLOCK_MONOTONIC, b->retry_usec, RIG_USEC_PER_MSEC, retry, b);

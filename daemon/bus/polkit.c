@@ -242,6 +242,8 @@ int rig_bus_authorize(
         struct check *c;
         int r;
 
+        if (!sd_bus_message_get_sender(call))
+                return -EINVAL; /* what sent it is no bus */
         if (bus->n_checks >= CHECKS_MAX ||
                 checks_of_caller(bus, sd_bus_message_get_sender(call)) >= CALLER_CHECKS_MAX)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED,

@@ -39,7 +39,7 @@ static struct admin_trace *find(const struct rig_bus *bus, const char *sender)
         rig_list_for_each (l, &bus->traces) {
                 struct admin_trace *t = rig_list_entry(l, struct admin_trace, link);
 
-                if (strcmp(t->sender, sender) == 0)
+                if (sender && strcmp(t->sender, sender) == 0)
                         return t;
         }
         return NULL;

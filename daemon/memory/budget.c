@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * See budget.h. Two counters and their limits. Invariants: a share's live bytes are part of its budget's,
- * the sums never exceed the limits, and nothing is returned that was not charged (asserted: our own books).
+ * what is charged keeps the sums within the limits, and nothing is returned that was not charged (asserted:
+ * our own books).
  *
  * A budget's live and cached bytes compete for one limit, so a full cache makes a charge fail. Dropping
  * caches and trying again is the caller's: this file knows neither caches nor clients.
@@ -12,12 +13,14 @@
 
 int rig_share_charge(struct rig_share *share, uint64_t bytes, struct rig_error *e)
 {
-        rig_assert(share->live_bytes <= share->limit_bytes);
-        if (bytes > share->limit_bytes - share->live_bytes)
+        /* A limit may have come down below what is held. */
+        uint64_t left = share->limit_bytes - RIG_MIN(share->live_bytes, share->limit_bytes);
+
+        if (bytes > left)
                 return rig_error_set(e, -EDQUOT,
                         "%s asked for %" PRIu64 " bytes and has %" PRIu64 " of its share of %" PRIu64
                         " left (ClientMemoryMax)",
-                        share->client, bytes, share->limit_bytes - share->live_bytes, share->limit_bytes);
+                        share->client, bytes, left, share->limit_bytes);
         share->live_bytes += bytes;
         return 0;
 }

@@ -7,6 +7,8 @@
  */
 #include "daemon/memory/identity.h"
 
+#include "daemon/memory/closer.h"
+
 #define BUCKETS_MIN 64
 
 /* Inode numbers are small and dense, and clients choose them on file systems of their own: mix all bits. */
@@ -25,14 +27,14 @@ static struct rig_identity **bucket_of(
         return &buckets[mix(mix(device) + inode) & (n_buckets - 1)];
 }
 
-static struct rig_identity *find(const struct rig_identities *table, const struct stat *file)
+static struct rig_identity *find(const struct rig_identities *table, dev_t device, ino_t inode)
 {
         struct rig_identity *i;
 
         if (table->n_buckets == 0)
                 return NULL;
-        i = *bucket_of(table->buckets, table->n_buckets, file->st_dev, file->st_ino);
-        while (i && (i->device != file->st_dev || i->inode != file->st_ino))
+        i = *bucket_of(table->buckets, table->n_buckets, device, inode);
+        while (i && (i->device != device || i->inode != inode))
                 i = i->next;
         return i;
 }
@@ -69,17 +71,20 @@ void rig_identities_deinit(struct rig_identities *table)
 int rig_identities_add(struct rig_identities *table, struct rig_identity *identity, int fd)
 {
         struct rig_identity **bucket;
-        struct stat file;
+        mode_t mode;
+        dev_t device;
+        ino_t inode;
+        int r = rig_foreign_stat(fd, &mode, &device, &inode);
 
-        if (fstat(fd, &file) < 0)
-                return -errno;
-        if (find(table, &file))
+        if (r < 0)
+                return r;
+        if (find(table, device, inode))
                 return -EEXIST;
         if (table->n >= table->n_buckets / 4 * 3 && grow(table) < 0)
                 return -ENOMEM;
-        bucket = bucket_of(table->buckets, table->n_buckets, file.st_dev, file.st_ino);
-        *identity = (struct rig_identity){
-                .device = file.st_dev, .inode = file.st_ino, .next = *bucket, .registered = true};
+        bucket = bucket_of(table->buckets, table->n_buckets, device, inode);
+        *identity =
+                (struct rig_identity){.device = device, .inode = inode, .next = *bucket, .registered = true};
         *bucket = identity;
         table->n++;
         return 0;
@@ -105,11 +110,14 @@ void rig_identities_remove(struct rig_identities *table, struct rig_identity *id
 int rig_identities_find(const struct rig_identities *table, int fd, struct rig_identity **ret_identity)
 {
         struct rig_identity *found;
-        struct stat file;
+        mode_t mode;
+        dev_t device;
+        ino_t inode;
+        int r = rig_foreign_stat(fd, &mode, &device, &inode);
 
-        if (fstat(fd, &file) < 0)
-                return -errno;
-        found = find(table, &file);
+        if (r < 0)
+                return r;
+        found = find(table, device, inode);
         if (!found)
                 return -ENOENT;
         *ret_identity = found;

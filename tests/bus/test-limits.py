@@ -4,21 +4,13 @@
 Usage: test-limits.py RIGD PROGRAM STEERED-RIGD XML [TEST...]
 """
 
-import os
 import sys
 
 import harness
-from harness import call, eventually, refused
+from harness import admin, call, eventually, refused
 
 INVALID = 'org.freedesktop.DBus.Error.InvalidArgs'
 KIB = 1024
-
-
-def caller(stage):
-    """A caller that may: root, or else polkit says yes to everybody."""
-    if os.geteuid() != 0:
-        raise harness.Skipped('only root may set limits without polkit')
-    return stage.connect()
 
 
 def set_limits(c, number, **limits):
@@ -26,7 +18,7 @@ def set_limits(c, number, **limits):
 
 
 def test_a_lower_limit_refuses_and_a_higher_one_admits(stage):
-    c = caller(stage)
+    c = admin(stage)
     stage.start_rigd()
     p, other = stage.program(), stage.program()
     for q in p, other:
@@ -44,7 +36,7 @@ def test_a_lower_limit_refuses_and_a_higher_one_admits(stage):
 
 
 def test_what_a_client_holds_beyond_a_limit_it_keeps(stage):
-    c = caller(stage)
+    c = admin(stage)
     stage.start_rigd()
     p = stage.program()
     p.do('device', 'memory:M')
@@ -64,7 +56,7 @@ def test_what_a_client_holds_beyond_a_limit_it_keeps(stage):
 
 
 def test_more_runs_are_taken_once_more_may_be_in_flight(stage):
-    c = caller(stage)
+    c = admin(stage)
     stage.start_rigd()
     p = stage.program()
     p.do('device', 'host')
@@ -82,7 +74,7 @@ def test_more_runs_are_taken_once_more_may_be_in_flight(stage):
 
 
 def test_a_smaller_cache_gives_back_at_once(stage):
-    c = caller(stage)
+    c = admin(stage)
     stage.start_rigd()
     p = stage.program()
     p.do('device', 'memory:M')
@@ -95,7 +87,7 @@ def test_a_smaller_cache_gives_back_at_once(stage):
 
 
 def test_wrong_limits_are_named_and_change_nothing(stage):
-    c = caller(stage)
+    c = admin(stage)
     stage.start_rigd()
     p = stage.program()
     number, before = stage.client_of(p), stage.client(p)
@@ -116,7 +108,7 @@ def test_wrong_limits_are_named_and_change_nothing(stage):
 
 
 def test_reload_answers_what_it_cannot_apply(stage):
-    c = caller(stage)
+    c = admin(stage)
     config = f'{stage.folder}/rigd.conf'
     write(config, 'ClientRunsMax=50\n')
     stage.start_rigd('--config', config)

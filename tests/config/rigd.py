@@ -104,8 +104,9 @@ class Rigd:
         env.update({'NOTIFY_SOCKET': self.manager.path}, **(environment or {}))
         where = ['--socket', self.socket_path] if own_socket else []
         with open(self.log_path, 'wb') as log:
-            self.process = subprocess.Popen([*PROGRAM_PREFIX, PROGRAM, *where, *arguments], env=env, stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log if stderr is None else stderr,
+            self.process = subprocess.Popen([*PROGRAM_PREFIX, PROGRAM, *where, *arguments], env=env,
+                                            stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log if stderr is None else stderr,
                                             pass_fds=pass_fds, preexec_fn=preexec)
         self.pidfd = os.pidfd_open(self.process.pid)
         self.before_ready = []

@@ -255,7 +255,8 @@ class Limited(Case):
         self.assertEqual(lines + left_out, 100)
         self.assertGreaterEqual(lines, 5)
         self.assertLess(lines, 100, log)
-        self.assertIn(f'more lines of uid {os.getuid()} with the message id {IDS["CONNECTIONS_MAX"]} were left out\n', log)
+        self.assertIn(f'more lines of uid {os.getuid()} with the message id {IDS["CONNECTIONS_MAX"]} were left out\n',
+                      log)
 
     def test_one_kind_of_line_does_not_silence_another(self):
         self.start('--set', 'ClientsMax=1')

@@ -39,6 +39,12 @@ class Case(unittest.TestCase):
         """The connection is refused, and why."""
         return s.recv(65536).decode(errors='replace')
 
+    def is_served(self):
+        """A connection was accepted, for what is no message is answered with a sentence."""
+        with self.rigd.connect() as s:
+            s.send(b'no message')
+            self.assertTrue(s.recv(65536))
+
     def log_has(self, text):
         self.assertIn(text, self.rigd.log())
 
@@ -73,16 +79,14 @@ class Applied(Case):
         self.start('LogLevel=info\n')
         self.change('LogLevel=debug\nPollUSec=3ms\n')
         self.log_has('PollUSec is 3000, was 50, LogLevel is debug, was info')
-        with self.rigd.connect():
-            pass
-        self.rigd.process.terminate()
-        self.assertIn('client 1 (pid ', self.rigd.end())
+        self.is_served()
+        self.log_has('client 1 (pid ')
+        self.rigd.stop()
 
     def test_a_quieter_level_is_in_force_at_once(self):
         self.start('LogLevel=debug\n')
         self.change('LogLevel=err\n')
-        with self.rigd.connect():
-            pass
+        self.is_served()
         self.rigd.process.terminate()
         log = self.rigd.end()
         self.assertIn('LogLevel is err, was debug', log)

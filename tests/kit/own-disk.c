@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/clock.h"
+#include "daemon/memory/closer.h"
 #include "daemon/order/order.h"
 #include "tests/kit/subjects.h"
 
@@ -37,6 +39,7 @@ static void scratch_remove(void)
 /* Adopts what `flags` opens, and expects an access or an error. Consumes `fd`. */
 static void expect_adopted(struct rig_device *device, int fd, int want, const char *what)
 {
+        uint64_t deadline = rig_deadline_usec(10 * RIG_USEC_PER_SEC);
         struct rig_region region;
         struct rig_error e;
         int r;
@@ -52,6 +55,9 @@ static void expect_adopted(struct rig_device *device, int fd, int want, const ch
         kit_expect(device->kit, !region.host && region.fd == fd, "%s: host %p, fd %d", what, region.host,
                 region.fd);
         kit_free(device->kit, &region);
+        /* A thread closes it that may wait for the file. */
+        while (rig_foreign_waiting() && rig_now_usec() < deadline)
+                usleep(1000);
         kit_expect(device->kit, fcntl(fd, F_GETFD) < 0, "%s: the descriptor is left open", what);
 }
 

@@ -151,7 +151,7 @@ Test(packet, descriptors_are_taken_once_and_by_their_index)
         close(taken);
 }
 
-Test(packet, too_many_descriptors_are_refused_and_closed)
+Test(packet, too_many_descriptors_are_refused_and_are_the_callers_to_close)
 {
         struct rig_packet_fds fds = {.n = 99};
         int many[RIG_PROTO_PACKET_FDS + 1] = {here, here, here, here, here};
@@ -160,9 +160,10 @@ Test(packet, too_many_descriptors_are_refused_and_closed)
         for (size_t n = RIG_PROTO_PACKET_FDS + 1; n <= 16; n++) {
                 send_raw(here, 5, n);
                 cr_assert_eq(receive(&fds), -EBADMSG);
+                cr_assert_leq(fds.n, RIG_PROTO_PACKET_FDS);
+                rig_packet_fds_close(&fds);
                 cr_assert_eq(fds_open(), fds_at_start);
         }
-        cr_assert_eq(fds.n, 99, "results are stored on success only");
         send_raw(here, 5, 0);
         cr_assert_eq(receive(&fds), 5, "the connection goes on");
 }
@@ -176,14 +177,18 @@ Test(packet, descriptors_are_refused_where_none_belong)
         }
 }
 
-Test(packet, cut_packets_are_refused_and_their_descriptors_closed)
+Test(packet, cut_packets_are_refused_and_their_descriptors_the_callers)
 {
         struct rig_packet_fds fds;
 
         send_raw(here, RIG_PROTO_PACKET_BYTES + 1, 2);
         cr_assert_eq(receive(&fds), -EBADMSG);
+        cr_assert_eq(fds.n, 2);
+        rig_packet_fds_close(&fds);
         send_raw(here, 9, 4);
         cr_assert_eq(rig_packet_recv(there, data, 8, 0, &fds), -EBADMSG);
+        cr_assert_eq(fds.n, 4);
+        rig_packet_fds_close(&fds);
         send_raw(here, 9, 1);
         cr_assert_eq(rig_packet_recv(there, data, 9, 0, &fds), 9);
         rig_packet_fds_close(&fds);
@@ -227,6 +232,8 @@ Test(packet, a_process_without_room_for_descriptors_says_so_and_leaks_none)
                 res = receive(&fds);
                 cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
                 cr_assert_eq(res, -EMFILE, "%zd with room for %u", res, (unsigned)spare);
+                cr_assert_leq(fds.n, spare, "what there was room for is the caller's");
+                rig_packet_fds_close(&fds);
                 cr_assert_eq(fds_open(), fds_at_start);
         }
 }

@@ -45,6 +45,7 @@
 #include "base/clock.h"
 #include "daemon/drivers/drivers.h"
 #include "daemon/drivers/parts.h"
+#include "daemon/memory/closer.h"
 
 #define CHUNK_BYTES       (UINT64_C(1) << 20)
 #define INLINE_BYTES      65536u
@@ -399,18 +400,20 @@ static int disk_region_adopt(
 {
         uint64_t bytes = INT64_MAX; /* as far as an offset goes: a file may grow */
         uint32_t access = 0;
-        struct stat file;
-        int r;
+        mode_t mode;
+        dev_t device_of;
+        ino_t inode;
+        int r = rig_foreign_stat(fd, &mode, &device_of, &inode);
 
-        if (fstat(fd, &file) < 0)
-                return rig_error_set(e, -EBADF, "the descriptor cannot be looked at: %s", strerror(errno));
-        if (!S_ISREG(file.st_mode) && !S_ISBLK(file.st_mode))
+        if (r < 0)
+                return rig_error_set(e, -EBADF, "the descriptor cannot be looked at: %s", strerror(-r));
+        if (!S_ISREG(mode) && !S_ISBLK(mode))
                 return rig_error_set(
                         e, -EBADF, "the descriptor is neither a regular file nor a block device");
         r = check_mode(fd, &access, e);
         if (r < 0)
                 return r;
-        if (S_ISBLK(file.st_mode)) {
+        if (S_ISBLK(mode)) {
                 r = block_device_bytes(fd, &bytes);
                 if (r < 0)
                         return rig_error_set(
@@ -422,7 +425,7 @@ static int disk_region_adopt(
 
 static void disk_region_free(struct rig_driver_adapter *adapter, struct rig_region *region)
 {
-        region->fd = rig_close(region->fd);
+        region->fd = rig_foreign_close(region->fd);
 }
 
 /* ---------------------------------------------------------------- devices */
