@@ -19,12 +19,12 @@ static inline uint64_t rig_now_nsec(void)
         return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-/* CLOCK_REALTIME in microseconds, for people. */
-static inline uint64_t rig_now_real_usec(void)
+/* Another clock of clock_gettime(2), in microseconds. */
+static inline uint64_t rig_clock_usec(clockid_t clock)
 {
         struct timespec t;
 
-        clock_gettime(CLOCK_REALTIME, &t);
+        clock_gettime(clock, &t);
         return (uint64_t)t.tv_sec * RIG_USEC_PER_SEC + (uint64_t)t.tv_nsec / RIG_NSEC_PER_USEC;
 }
 

@@ -14,7 +14,7 @@
 
 #include "daemon/client.h"
 #include "daemon/device.h"
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 
 static const char *const state_names[RIG_ADAPTER_STATE_MAX] = {
         [RIG_ADAPTER_READY] = "ready",

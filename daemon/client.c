@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 #include "daemon/memory/closer.h"
 #include "daemon/trace.h"
 #include "daemon/work.h"
@@ -77,7 +77,8 @@ int rig_client_new(struct rig_core *core, int fd, struct rig_client **ret_client
         c->uid = cred.uid;
         snprintf(c->name, sizeof(c->name), "client %llu (pid %d, uid %u)", (unsigned long long)c->number,
                 (int)c->pid, (unsigned)c->uid);
-        c->connected_usec = rig_now_real_usec();
+        c->connected_usec = rig_clock_usec(CLOCK_REALTIME);
+        c->connected_boot_usec = rig_clock_usec(CLOCK_BOOTTIME);
         c->limits = (struct rig_limits){
                 .objects = core->config.client_objects_max,
                 .memory = core->config.client_memory_max,

@@ -52,9 +52,10 @@ struct rig_client {
         uint64_t number;
         pid_t pid;
         uid_t uid;
-        char name[64];           /* "client 12 (pid 345, uid 1000)" */
-        char library[64];        /* what its hello called itself */
-        uint64_t connected_usec; /* CLOCK_REALTIME */
+        char name[64];                /* "client 12 (pid 345, uid 1000)" */
+        char library[64];             /* what its hello called itself */
+        uint64_t connected_usec;      /* CLOCK_REALTIME */
+        uint64_t connected_boot_usec; /* CLOCK_BOOTTIME, as processes' starts are told */
         struct rig_limits limits;
         uint64_t told_objects; /* the most objects that it was ever told it may have */
         struct rig_usage usage;

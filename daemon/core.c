@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "daemon/adapter.h"
 #include "daemon/client.h"
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 #include "daemon/post.h"
 #include "daemon/signals.h"
 #include "daemon/trace.h"
@@ -139,7 +139,7 @@ int rig_core_new(const struct rig_config *config, const struct rig_driver *const
         rig_list_init(&core->stalled);
         rig_list_init(&core->busy);
         rig_list_init(&core->traces);
-        core->start_usec = rig_now_real_usec();
+        core->start_usec = rig_clock_usec(CLOCK_REALTIME);
         core->msg = malloc(sizeof(*core->msg));
         r = core->msg ? sd_event_default(&core->event) : -ENOMEM;
         if (r >= 0)

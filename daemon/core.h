@@ -14,7 +14,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/list.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/driver.h"
 #include "daemon/memory/identity.h"
 #include "daemon/order/order.h"
@@ -51,10 +51,10 @@ struct rig_core {
         unsigned n_traces;
 
         /* what an admin is told, since it started */
-        uint64_t start_usec; /* CLOCK_REALTIME */
+        uint64_t start_usec;    /* CLOCK_REALTIME */
         struct rig_usage usage; /* as of the last rig_core_count_usage() */
-        uint64_t n_refused; /* connections turned away */
-        uint64_t n_broken;  /* connections ended for what they sent or left unread */
+        uint64_t n_refused;     /* connections turned away */
+        uint64_t n_broken;      /* connections ended for what they sent or left unread */
         uint64_t n_sleeps;
         /* An adapter's state is another one; or NULL. */
         void (*adapter_changed)(struct rig_adapter *adapter, void *userdata);

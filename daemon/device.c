@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "daemon/client.h"
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 #include "daemon/trace.h"
 #include "daemon/work.h"
 

@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 #include "daemon/memory/closer.h"
 #include "daemon/request.h"
 #include "daemon/signals.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 
 /* ---------------------------------------------------------------- jobs */
 

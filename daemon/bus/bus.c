@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "daemon/bus/internal.h"
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 
 #define RETRY_LEAST_USEC (UINT64_C(100) * RIG_USEC_PER_MSEC)
 #define RETRY_MOST_USEC  (UINT64_C(60) * RIG_USEC_PER_SEC)
@@ -96,7 +96,7 @@ static int find_address(const char *where, char **ret_address)
 static void taken(struct rig_bus *b)
 {
         if (!b->told_taken)
-                rig_log(LOG_WARNING,
+                rig_log_about(LOG_WARNING, &(struct rig_log_about){.message_id = RIG_LOG_BUS_NAME_TAKEN},
                         "another program has the bus name " RIG_BUS_NAME
                         ", another rigd perhaps: rigctl does not reach this one before that one ends");
         b->told_taken = true;
@@ -109,7 +109,7 @@ static int name_answered(sd_bus_message *m, void *userdata, sd_bus_error *unused
         uint32_t answer;
 
         if (error)
-                rig_log(LOG_WARNING,
+                rig_log_about(LOG_WARNING, &(struct rig_log_about){.message_id = RIG_LOG_BUS_NAME_REFUSED},
                         "the bus does not let rigd have the name " RIG_BUS_NAME
                         ", and rigctl does not reach it: %s",
                         error->message ? error->message : error->name);
@@ -163,8 +163,9 @@ static int disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error)
         struct rig_bus *b = userdata;
 
         if (!b->told_away)
-                rig_log(LOG_WARNING, "the bus has ended the connection, and rigctl does not reach rigd "
-                                     "before it is back");
+                rig_log_about(LOG_WARNING, &(struct rig_log_about){.message_id = RIG_LOG_BUS_AWAY},
+                        "the bus has ended the connection, and rigctl does not reach rigd "
+                        "before it is back");
         b->told_away = true;
         retry_later(b);
         return 0;
@@ -245,8 +246,8 @@ static int connect_bus(struct rig_bus *b)
 static int cannot_connect(struct rig_bus *b, int r)
 {
         if (!b->told_away)
-                rig_log(LOG_WARNING, "the bus %s cannot be reached, and is tried again: %s", b->address,
-                        strerror(-r));
+                rig_log_about(LOG_WARNING, &(struct rig_log_about){.message_id = RIG_LOG_BUS_AWAY},
+                        "the bus %s cannot be reached, and is tried again: %s", b->address, strerror(-r));
         b->told_away = true;
         retry_later(b);
         return 0;
@@ -287,13 +288,8 @@ int rig_bus_new(
         if (r >= 0) {
                 sd_event_source_set_description(b->retry, "bus");
                 r = connect_bus(b);
-                if (r < 0 && r != -EINVAL && r != -ENOMEM) {
-                        rig_log(LOG_WARNING, "the bus %s cannot be reached, and is tried again: %s",
-                                b->address, strerror(-r));
-                        b->told_away = true;
-                        retry_later(b);
-                        r = 0;
-                }
+                if (r < 0 && r != -EINVAL && r != -ENOMEM)
+                        r = cannot_connect(b, r);
         }
         if (r < 0) {
                 rig_bus_free(b);

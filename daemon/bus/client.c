@@ -45,7 +45,7 @@ static int get_command(sd_bus *bus, const char *path, const char *interface, con
         const struct rig_client *c = userdata;
         char command[16];
 
-        rig_process_command(c->pid, c->connected_usec, command);
+        rig_process_command(c->pid, c->connected_boot_usec, command);
         return rig_bus_append_text(reply, command);
 }
 
@@ -55,7 +55,7 @@ static int get_unit(sd_bus *bus, const char *path, const char *interface, const 
         const struct rig_client *c = userdata;
         char unit[RIG_UNIT_MAX];
 
-        rig_process_unit(c->pid, c->connected_usec, unit);
+        rig_process_unit(c->pid, c->connected_boot_usec, unit);
         return rig_bus_append_text(reply, unit);
 }
 

@@ -94,10 +94,11 @@ struct rig_client *rig_bus_need_client(const struct rig_core *core, uint64_t num
 
 /*
  * The name of a process, and the systemd unit that it runs in. "" where it is not to be learnt: the process
- * is gone, and another one with its number, which started after `since_usec` (CLOCK_REALTIME), is not it.
+ * is gone, and another one with its number, which started after `since_boot_usec` (CLOCK_BOOTTIME), is not
+ * it.
  */
-void rig_process_command(pid_t pid, uint64_t since_usec, char ret[16]);
-void rig_process_unit(pid_t pid, uint64_t since_usec, char ret[RIG_UNIT_MAX]);
+void rig_process_command(pid_t pid, uint64_t since_boot_usec, char ret[16]);
+void rig_process_unit(pid_t pid, uint64_t since_boot_usec, char ret[RIG_UNIT_MAX]);
 
 /* ---------------------------------------------------------------- callers (caller.c) */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/bus/internal.h"
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 
 #define PATH       "/org/freedesktop/LogControl1"
 #define INTERFACE  "org.freedesktop.LogControl1"

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "daemon/bus/internal.h"
 #include "daemon/client.h"
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 
 #define CLIENTS_MAX  64u  /* of an answer */
 #define CLIENTS_USEC 500u /* after which an answer takes no more */

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "daemon/bus/internal.h"
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 
 #define CHECKS_MAX        64u
 #define CALLER_CHECKS_MAX 4u
@@ -138,6 +138,8 @@ static int polkit_answered(sd_bus_message *m, void *userdata, sd_bus_error *unus
                 return 0;
         }
         if (error) {
+                rig_log(LOG_WARNING, "polkit does not answer whether somebody may %s: %s", c->action->what,
+                        error->message ? error->message : error->name);
                 deny(c, SD_BUS_ERROR_ACCESS_DENIED,
                         "only root may %s, or whom polkit allows it, and polkit says: %s", c->action->what,
                         error->message ? error->message : error->name);

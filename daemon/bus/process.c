@@ -11,14 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-login.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "daemon/bus/internal.h"
-
-/* Clocks are set, and ticks are long: a process counts as another one only where it is later by more than
- * this. */
-#define SLACK_USEC RIG_USEC_PER_SEC
 
 /* Reads the start of a file of /proc/PID. Return: how many bytes, 0 where there are none. */
 static size_t read_proc(pid_t pid, const char *name, char *text, size_t room)
@@ -34,19 +29,8 @@ static size_t read_proc(pid_t pid, const char *name, char *text, size_t room)
         return n < 0 ? 0 : (size_t)n;
 }
 
-/* When something that started `ticks` after the boot did so, on CLOCK_REALTIME as it is set now. */
-static uint64_t started_usec(uint64_t ticks)
-{
-        uint64_t since_boot = ticks * RIG_USEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK), boot_usec;
-        struct timespec t;
-
-        clock_gettime(CLOCK_BOOTTIME, &t);
-        boot_usec = (uint64_t)t.tv_sec * RIG_USEC_PER_SEC + (uint64_t)t.tv_nsec / RIG_NSEC_PER_USEC;
-        return rig_now_real_usec() - boot_usec + since_boot;
-}
-
-/* Whether the process is the one that was there at `since_usec`; and its name. */
-static bool same_process(pid_t pid, uint64_t since_usec, char ret_command[16])
+/* Whether the process is the one that was there at `since_boot_usec` (CLOCK_BOOTTIME); and its name. */
+static bool same_process(pid_t pid, uint64_t since_boot_usec, char ret_command[16])
 {
         char stat[1024], *name, *end;
         unsigned long long ticks;
@@ -62,26 +46,26 @@ static bool same_process(pid_t pid, uint64_t since_usec, char ret_command[16])
                         &ticks) != 1)
                 return false;
         *end = '\0';
-        if (started_usec(ticks) > since_usec + SLACK_USEC)
+        if (ticks * RIG_USEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK) > since_boot_usec)
                 return false;
         snprintf(ret_command, 16, "%s", name + 1);
         return true;
 }
 
-void rig_process_command(pid_t pid, uint64_t since_usec, char ret[16])
+void rig_process_command(pid_t pid, uint64_t since_boot_usec, char ret[16])
 {
-        if (!same_process(pid, since_usec, ret))
+        if (!same_process(pid, since_boot_usec, ret))
                 *ret = '\0';
 }
 
-void rig_process_unit(pid_t pid, uint64_t since_usec, char ret[RIG_UNIT_MAX])
+void rig_process_unit(pid_t pid, uint64_t since_boot_usec, char ret[RIG_UNIT_MAX])
 {
         _cleanup_(rig_freep) char *unit = NULL;
         char command[16];
 
         /* Of a user's manager, which is a unit itself, the unit inside says more. */
         if (pid <= 0 || (sd_pid_get_user_unit(pid, &unit) < 0 && sd_pid_get_unit(pid, &unit) < 0) ||
-                !same_process(pid, since_usec, command))
+                !same_process(pid, since_boot_usec, command))
                 *ret = '\0';
         else
                 snprintf(ret, RIG_UNIT_MAX, "%s", unit);

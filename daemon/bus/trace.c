@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/bus/internal.h"
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 #include "daemon/trace.h"
 
 struct admin_trace {

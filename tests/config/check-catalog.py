@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: ISC
-"""Holds the message ids of daemon/log-ids.h, the code that logs them, and systemd/rigd.catalog to each other.
+"""Holds the message ids of daemon/log/ids.h, the code that logs them, and systemd/rigd.catalog to each other.
 
     check-catalog.py ROOT
 
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-# The fields a line may have (daemon/log.h).
+# The fields a line may have (daemon/log/log.h).
 FIELDS = {'RIG_ADAPTER', 'RIG_DEVICE', 'RIG_CLIENT', 'RIG_PID', 'RIG_UID', 'RIG_SETTING'}
 TEXT_WORDS = 25  # what happened, why and what to do take at least so many
 
@@ -27,7 +27,7 @@ def read(path):
 
 
 def ids_of(root):
-    return re.findall(r'#define (RIG_LOG_\w+)\s+"([^"]*)"', read(os.path.join(root, 'daemon/log-ids.h')))
+    return re.findall(r'#define (RIG_LOG_\w+)\s+"([^"]*)"', read(os.path.join(root, 'daemon/log/ids.h')))
 
 
 def entries_of(path):
@@ -43,12 +43,12 @@ def check_ids(root, ids):
     sources = ''.join(read(p) for p in glob.glob(os.path.join(root, 'daemon/**/*.c'), recursive=True))
     for what, n in collections.Counter(i for _, i in ids).items():
         if n > 1:
-            yield f'daemon/log-ids.h: {what} stands for {n} messages'
+            yield f'daemon/log/ids.h: {what} stands for {n} messages'
     for name, i in ids:
         if not re.fullmatch('[0-9a-f]{32}', i):
-            yield f'daemon/log-ids.h: {name}: "{i}" is no id'
+            yield f'daemon/log/ids.h: {name}: "{i}" is no id'
         if not re.search(rf'\b{name}\b', sources):
-            yield f'daemon/log-ids.h: {name} is logged nowhere'
+            yield f'daemon/log/ids.h: {name} is logged nowhere'
 
 
 def check_entry(headers, text, known_pages):
@@ -75,7 +75,7 @@ def check_catalog(path, ids):
             yield f'rigd.catalog: {i} has {n} entries'
     for i, headers, text in entries:
         if i not in names:
-            yield f'rigd.catalog: {i} is no id of daemon/log-ids.h'
+            yield f'rigd.catalog: {i} is no id of daemon/log/ids.h'
         for complaint in check_entry(headers, text, pages):
             yield f'rigd.catalog: {names.get(i, i)}: {complaint}'
     for i in set(names) - {e[0] for e in entries}:

@@ -117,7 +117,7 @@ class Native(Case):
         self.assertEqual(first['PRIORITY'], '6')
         self.assertEqual(first['SYSLOG_IDENTIFIER'], 'rigd')
         self.assertEqual(first['MESSAGE_ID'], IDS['STARTED'])
-        self.assertTrue(first['CODE_FILE'].endswith('daemon/main.c'))
+        self.assertTrue(first['CODE_FILE'].endswith('daemon/main/main.c'))
         self.assertFalse(first['CODE_FILE'].startswith('.'))
         self.assertGreater(int(first['CODE_LINE']), 0)
         self.assertEqual(first['CODE_FUNC'], 'run')

@@ -4,7 +4,7 @@
 import os
 import re
 
-FOLDERS = ('base', 'include', 'protocol', 'libclient', 'daemon', 'tools', 'docs', 'tests')
+FOLDERS = ('base', 'include', 'trace', 'protocol', 'libclient', 'daemon', 'tools', 'systemd', 'docs', 'tests')
 
 
 def files(root, endings):

@@ -3,7 +3,7 @@
 #ifndef RIG_OPTIONS_H
 #define RIG_OPTIONS_H
 
-#include "daemon/config-files.h"
+#include "daemon/config/files.h"
 
 struct rig_options {
         const char *socket_path; /* or NULL */

@@ -18,10 +18,10 @@
 
 #include "daemon/bus/bus.h"
 #include "daemon/core.h"
-#include "daemon/log.h"
-#include "daemon/options.h"
-#include "daemon/reload.h"
-#include "daemon/sockets.h"
+#include "daemon/log/log.h"
+#include "daemon/main/options.h"
+#include "daemon/main/reload.h"
+#include "daemon/main/sockets.h"
 
 struct rigd {
         struct rig_options options;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Files of configuration (daemon/config-files.h).
+ * Files of configuration (daemon/config/files.h).
  *
  * Nothing here applies anything, and nothing is remembered from one reading to the next: a reload reads all
  * of it again. An empty file or a link to /dev/null in a folder of higher precedence masks its namesakes
  * because it takes their place and assigns nothing. Only regular files and /dev/null are opened to be read,
  * up to FILE_BYTES: a fifo would make the core wait.
  */
-#include "daemon/config-files.h"
+#include "daemon/config/files.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "daemon/ini.h"
-#include "daemon/log.h"
+#include "daemon/config/ini.h"
+#include "daemon/log/log.h"
 
 #define FILE_BYTES (1u << 20)
 

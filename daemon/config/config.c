@@ -4,13 +4,13 @@
  * Whatever reads, compares or prints settings goes through it. It knows no files (config-files.c) and does
  * not apply anything (reload.c).
  */
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 
 enum unit { UNIT_COUNT, UNIT_BYTES, UNIT_USEC, UNIT_LEVEL };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The log (daemon/log.h).
+ * The log (daemon/log/log.h).
  *
  * Two ways out, decided once. Where standard error is the journal's (JOURNAL_STREAM names it), a line is one
  * datagram of fields to the journal's own socket, on a socket that does not block; should nobody be there,
@@ -10,7 +10,7 @@
  *
  * What a client sent may be part of a line: control characters never get out, so that a line stays one line.
  */
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 
 #include <poll.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
-#include "daemon/log-limit.h"
+#include "daemon/log/limit.h"
 
 #define LINE_BYTES   1024u
 #define PACKET_BYTES 4096u

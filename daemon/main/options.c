@@ -4,7 +4,7 @@
  * and options that would have no effect beside another one are refused. Settings of the command line, also
  * --log-level, are kept as the assignments that they are: they count again with each reading of the files.
  */
-#include "daemon/options.h"
+#include "daemon/main/options.h"
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 
 enum { SOCKET = 256, PRIVATE, BUS, CONFIG, CONFIG_ROOT, CHECK, PRINT, SET, LOG_LEVEL, VERSION, HELP };
 

@@ -5,7 +5,7 @@
  * that every name of the store is another version's. It is dropped: what nobody takes would stay open, and
  * be passed again, for ever.
  */
-#include "daemon/sockets.h"
+#include "daemon/main/sockets.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 
 /* ---------------------------------------------------------------- of our own */
 

@@ -8,7 +8,7 @@
  * section's: what follows belongs to a section that is not known, and is skipped. It knows no key and no
  * value.
  */
-#include "daemon/ini.h"
+#include "daemon/config/ini.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
  * It runs on the core loop and reads files there: some small ones of this machine's administration, when an
  * admin says so. It is the one place where the loop looks at a file system.
  */
-#include "daemon/reload.h"
+#include "daemon/main/reload.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 
 /* Sentences for whoever asked; the end is NULL at any time. */
 struct remarks {

@@ -3,7 +3,7 @@
 #ifndef RIG_RELOAD_H
 #define RIG_RELOAD_H
 
-#include "daemon/config-files.h"
+#include "daemon/config/files.h"
 #include "daemon/core.h"
 
 struct rig_reload {

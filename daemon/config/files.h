@@ -8,7 +8,7 @@
 #ifndef RIG_CONFIG_FILES_H
 #define RIG_CONFIG_FILES_H
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 /* Where to look. Borrowed by whoever reads. */
 struct rig_config_sources {

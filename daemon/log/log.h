@@ -17,7 +17,7 @@
 #include <syslog.h>
 
 #include "base/base.h"
-#include "daemon/log-ids.h"
+#include "daemon/log/ids.h"
 
 /* What a line is about; whatever is NULL or 0 is not said. All borrowed. */
 struct rig_log_about {

@@ -4,7 +4,7 @@
  * come here, and they are rare or not welcome. It reads no clock and writes nothing, so that a test can say
  * what time it is.
  */
-#include "daemon/log-limit.h"
+#include "daemon/log/limit.h"
 
 #include <string.h>
 
