@@ -24,7 +24,7 @@
 
 #include "base/clock.h"
 #include "daemon/client.h"
-#include "daemon/log.h"
+#include "daemon/log/log.h"
 #include "protocol/packet.h"
 #include "tests/fuzz/fuzz.h"
 #include "trace/trace.h"
