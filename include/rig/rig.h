@@ -90,7 +90,8 @@ RIG_API const char *rig_strerror(int error);
  *
  * MT-Safe. Blocks until rigd has answered the hello.
  * Return: 0; -ECONNREFUSED or -ENOENT (nobody listens), -EACCES (the socket's group may connect),
- * -EPROTONOSUPPORT (rigd speaks another version), -ENOEXEC (no rigd to start).
+ * -EPROTONOSUPPORT (rigd speaks another version), -EPROTO (it turned the program away, and says why),
+ * -ETIMEDOUT (it takes no connection), -ENOEXEC (no rigd to start).
  */
 RIG_API int rig_connect(const char *address, struct rig **ret_rig);
 
@@ -139,7 +140,8 @@ RIG_API int rig_sync(struct rig *rig);
 #define RIG_DEVICE_BORROWS_HOST (1u << 2) /* it borrows memory the host addresses (rig_buffer_borrow()) */
 #define RIG_DEVICE_FILES        (1u << 3) /* its buffers are files' bytes (rig_buffer_adopt()) */
 #define RIG_DEVICE_CLIENT_CODE  (1u << 4) /* its launches run in this process (rig_launch.function) */
-#define RIG_DEVICE_LOADS_IMAGES (1u << 5) /* rig_image_load() works */
+#define RIG_DEVICE_LOADS_IMAGES                                                                             \
+        (1u << 5) /* rig_image_load() works, as it does with RIG_DEVICE_CLIENT_CODE */
 
 struct rig_adapter {
         uint32_t size;  /* of this struct, as the library knows it */
@@ -170,7 +172,8 @@ RIG_API void rig_adapter_list_free(struct rig_adapter *adapters);
  * @ret_device: the device
  *
  * Opening an adapter twice makes two devices. MT-Safe. Blocks, as long as a boot where the adapter has one.
- * Return: 0; -ENOENT (no adapter of that name), -ENODEV (the adapter is lost), -EDQUOT.
+ * Return: 0; -ENOENT (no adapter of that name), -EINVAL (an option that it has not), -ENODEV (the adapter is
+ * lost), -EDQUOT.
  */
 RIG_API int rig_device_open(struct rig *rig, const char *name, struct rig_device **ret_device);
 RIG_API struct rig_device *rig_device_ref(struct rig_device *device);
@@ -259,9 +262,10 @@ RIG_API int rig_buffer_new(
  * @ret_buffer: the buffer
  *
  * Two buffers over one memfd or one file are the same memory, in whichever process: their work is ordered.
- * MT-Safe. Blocks. Return: 0; -EPERM (a memfd without seals, a file opened for neither), -EBADF (neither a
- * memfd nor a regular file or block device), -ERANGE (bytes past the memfd's end), -EOPNOTSUPP (the device
- * takes no such descriptor), -EDQUOT.
+ * MT-Safe. Blocks. Return: 0; -EPERM (a memfd without seals or of huge pages, a file opened for neither or
+ * with O_APPEND), -EBADF (neither a memfd nor a regular file or block device), -ERANGE (bytes past the
+ * memfd's end), -EOPNOTSUPP (the device takes no such descriptor), -EMFILE (rigd has no descriptor left),
+ * -EDQUOT.
  */
 RIG_API int rig_buffer_adopt(
         struct rig_device *device, int fd, uint64_t offset, uint64_t bytes, struct rig_buffer **ret_buffer);
@@ -328,7 +332,8 @@ struct rig_point {
  *
  * The device that runs it is the destination's where it can, else the source's, else one of the library's
  * own through staging memory. MT-Safe. Does not wait for the work, unless it goes through staging memory and
- * that is in use. Return: 0; -ERANGE, -EACCES, -ENODEV, -EOPNOTSUPP (no path between the two).
+ * that is in use. Return: 0; -ERANGE, -EACCES, -ENODEV, -EXDEV (buffers of two connections), -EOPNOTSUPP (no
+ * path between the two).
  */
 RIG_API int rig_buffer_copy(struct rig_buffer *dst, uint64_t dst_offset, struct rig_buffer *src,
         uint64_t src_offset, uint64_t bytes, struct rig_point *ret_point);
@@ -421,8 +426,8 @@ RIG_API int rig_work_launch(struct rig_work *work, int queue, const struct rig_l
 RIG_API int rig_work_after(struct rig_work *work, int part, int earlier);
 
 /*
- * Names the work in traces and profiles: at most 47 bytes of UTF-8, copied. Before rig_work_prepare(). MT-Unsafe:
- * per work. Never blocks. -ENAMETOOLONG; -EILSEQ (no UTF-8); -EBUSY (it is prepared).
+ * Names the work in traces and profiles: at most 47 bytes of UTF-8, copied. Before rig_work_prepare().
+ * MT-Unsafe: per work. Never blocks. -ENAMETOOLONG; -EILSEQ (no UTF-8); -EBUSY (it is prepared).
  */
 RIG_API int rig_work_set_name(struct rig_work *work, const char *name);
 
@@ -487,7 +492,8 @@ RIG_API int rig_notify_eventfd(struct rig_device *device, uint64_t value, int ev
  * child that inherits it). From then on both processes' work on it is one order.
  */
 
-/* A descriptor for the memory the buffer lies in, all of it; the caller's to close. MT-Safe. Blocks. */
+/* A descriptor for the memory the buffer lies in, all of it; the caller's to close. MT-Safe. Blocks.
+ * -EACCES: a buffer of a file that admits less than the file was opened for. */
 RIG_API int rig_buffer_export(struct rig_buffer *buffer, int *ret_fd);
 
 /**
@@ -497,7 +503,7 @@ RIG_API int rig_buffer_export(struct rig_buffer *buffer, int *ret_fd);
  * @ret_buffer: a buffer over the whole memory; a view takes a part
  *
  * MT-Safe. Blocks. Return: 0; -ESTALE (rigd knows no such memory, or it returned already), -EOPNOTSUPP (the
- * device cannot map it), -EDQUOT.
+ * device cannot map it), -EBADF (no descriptor), -EPERM (opened neither to read nor to write), -EDQUOT.
  */
 RIG_API int rig_buffer_import(struct rig_device *device, int fd, struct rig_buffer **ret_buffer);
 
@@ -546,8 +552,8 @@ struct rig_profile;
 /**
  * rig_profile_start() - start to record
  * @rig:         whose devices; a connection records one profile at a time
- * @records:     room for so many records of 128 bytes, and as many spans, rounded up to a power of two, at least
- *               256; 0 is 65536. What finds no room is dropped and counted
+ * @records:     room for so many records of 128 bytes, and as many spans, rounded up to a power of two, at
+ * least 256; 0 is 65536. What finds no room is dropped and counted
  * @ret_profile: the profile
  *
  * MT-Safe. Blocks for a round trip. Return: 0; -EBUSY (one records already), -EDQUOT (more than rigd lets a
@@ -559,23 +565,24 @@ RIG_API struct rig_profile *rig_profile_ref(struct rig_profile *profile);
 RIG_API struct rig_profile *rig_profile_unref(struct rig_profile *profile);
 
 /*
- * Name what this thread does from here to the matching end; spans nest, to a depth of 32 in each thread. `name`
- * is copied, up to 63 bytes. MT-Safe. Never block. Once the profile has stopped they do nothing, successfully.
- * -ENAMETOOLONG; -EOVERFLOW (too deep); -ENOENT (no span of this thread is open).
+ * Name what this thread does from here to the matching end; spans nest, to a depth of 32 in each thread.
+ * `name` is copied, up to 63 bytes. MT-Safe. Never block. Once the profile has stopped they do nothing,
+ * successfully. -ENAMETOOLONG; -EOVERFLOW (too deep); -ENOENT (no span of this thread is open).
  */
 RIG_API int rig_profile_begin(struct rig_profile *profile, const char *name);
 RIG_API int rig_profile_end(struct rig_profile *profile);
 
 /*
- * Stops recording; again does nothing. What rigd had accepted is recorded as far as it was over: wait first for
- * what the profile is to show. A run that is lost with its device is over once rigd has brought that to an end.
- * Spans that are open end here. MT-Safe. Blocks for a round trip. On a connection
- * that is broken what was recorded stays, and its error is returned.
+ * Stops recording; again does nothing. What rigd had accepted is recorded as far as it was over: wait first
+ * for what the profile is to show. A run that is lost with its device is over once rigd has brought that to
+ * an end. Spans that are open end here. MT-Safe. Blocks for a round trip. On a connection that is broken
+ * what was recorded stays, and its error is returned.
  */
 RIG_API int rig_profile_stop(struct rig_profile *profile);
 
-#define RIG_EVENT_SPAN   1u /* name, thread, begin_nsec, end_nsec */
-#define RIG_EVENT_RUN    2u /* name, device, value, accepted_nsec, begin_nsec, end_nsec, bytes, queues, error */
+#define RIG_EVENT_SPAN 1u /* name, thread, begin_nsec, end_nsec */
+#define RIG_EVENT_RUN  2u /* name, device, value, accepted_nsec, begin_nsec, end_nsec, bytes, queues, error \
+                           */
 #define RIG_EVENT_WAIT   3u /* device's run `value` waited for on_device's on_value */
 #define RIG_EVENT_MEMORY 4u /* name (of the adapter), begin_nsec, live_bytes, cached_bytes */
 
@@ -602,9 +609,9 @@ struct rig_profile_event {
         }
 
 /*
- * Reads the next event of a stopped profile, runs in the order they were over, then spans in the order they began.
- * MT-Unsafe: per profile. Never blocks. Return: 1; 0 where there is no more; -EBUSY (it has not stopped); -E2BIG:
- * `size` is of a newer header.
+ * Reads the next event of a stopped profile, runs in the order they were over, then spans in the order they
+ * began. MT-Unsafe: per profile. Never blocks. Return: 1; 0 where there is no more; -EBUSY (it has not
+ * stopped); -E2BIG: `size` is of a newer header.
  */
 RIG_API int rig_profile_next(struct rig_profile *profile, struct rig_profile_event *ret_event);
 
@@ -615,9 +622,9 @@ RIG_API int rig_profile_rewind(struct rig_profile *profile);
 RIG_API uint64_t rig_profile_dropped(struct rig_profile *profile);
 
 /*
- * Writes a stopped profile as a file that Perfetto opens, as `rigctl trace` does: the whole file or none. MT-Unsafe:
- * per profile. Blocks. -EBUSY (it has not stopped); -EINVAL, -EISDIR (what is there is no regular file), and what
- * files fail with.
+ * Writes a stopped profile as a file that Perfetto opens, as `rigctl trace` does: the whole file or none.
+ * MT-Unsafe: per profile. Blocks. -EBUSY (it has not stopped); -EINVAL, -EISDIR (what is there is no regular
+ * file), and what files fail with.
  */
 RIG_API int rig_profile_write(struct rig_profile *profile, const char *path);
 
