@@ -12,12 +12,6 @@
 
 #define AT(member) offsetof(struct rig_adapter, member)
 
-static const char *const states[RIG_ADAPTER_STATE_MAX] = {
-        [RIG_ADAPTER_READY] = "ready",
-        [RIG_ADAPTER_LOST] = "lost",
-        [RIG_ADAPTER_RESETTING] = "resetting",
-};
-
 static int get_driver(sd_bus *bus, const char *path, const char *interface, const char *property,
         sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
@@ -31,7 +25,17 @@ static int get_state(sd_bus *bus, const char *path, const char *interface, const
 {
         const struct rig_adapter *a = userdata;
 
-        return rig_bus_append_text(reply, states[a->state]);
+        return rig_bus_append_text(reply, rig_adapter_state_to_string(a->state));
+}
+
+/* A device of files has no budget: it is as far as an offset goes. */
+static int get_budget(sd_bus *bus, const char *path, const char *interface, const char *property,
+        sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        const struct rig_adapter *a = userdata;
+
+        return sd_bus_message_append(
+                reply, "t", a->budget.limit_bytes < INT64_MAX ? a->budget.limit_bytes : UINT64_MAX);
 }
 
 static int get_busy(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -52,7 +56,7 @@ const sd_bus_vtable rig_bus_adapter_table[] = {
         SD_BUS_PROPERTY("Reason", "s", rig_bus_get_text, AT(reason), SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Unavailable", "s", rig_bus_get_text, AT(driver.unavailable),
                 SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("BudgetBytes", "t", NULL, AT(budget.limit_bytes), 0),
+        SD_BUS_PROPERTY("BudgetBytes", "t", get_budget, 0, 0),
         SD_BUS_PROPERTY("LiveBytes", "t", NULL, AT(budget.live_bytes), 0),
         SD_BUS_PROPERTY("CachedBytes", "t", NULL, AT(budget.cached_bytes), 0),
         SD_BUS_PROPERTY("Devices", "u", NULL, AT(n_devices), 0),

@@ -33,12 +33,12 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 GUEST = os.path.join(HERE, 'guest')
 SKIP = 77
 
-# What a small server has, and what the packages under test depend on: these come without a network later.
+# What a small server has, and what the packages under test depend on: a guest has no network to get that from.
 PACKAGES = {
     '': ['systemd', 'systemd-sysv', 'libpam-systemd', 'dbus', 'dbus-user-session', 'polkitd', 'udev', 'kmod', 'procps',
          'python3-minimal', 'libpython3-stdlib', 'python3', 'busybox-static', 'liburing2', 'adduser'],
-    'bookworm': ['libcbor0.8'],
-    'trixie': ['libcbor0.10'],
+    'bookworm': ['libcbor0.8', 'libcurl3-gnutls'],
+    'trixie': ['libcbor0.10', 'libcurl3t64-gnutls'],
 }
 MODULES = ['virtio_pci', 'virtio_blk', 'virtio_console', 'ext4', 'overlay', '9p', '9pnet_virtio', 'autofs4', 'configfs',
            'loop']
@@ -292,6 +292,7 @@ def make(folder, release):
 
 
 def check_machine():
+    os.environ['PATH'] += ':/usr/sbin:/sbin'
     if os.uname().machine != 'x86_64':
         raise Cannot('the guest is one for x86_64, and this machine is not')
     lacking = [tool for tool in ('mmdebstrap', 'mke2fs', 'dpkg', 'apt-get', 'zstd')
@@ -302,31 +303,35 @@ def check_machine():
         raise Cannot('making a guest needs root: sudo tests/guest/build.py')
 
 
+def ensure(release, owner=None):
+    """Return: the folder with the guest, made if need be. Cannot and RuntimeError say what is in the way."""
+    folder = folder_of(release)
+    if is_made(folder):
+        return folder
+    check_machine()
+    os.makedirs(cache(), exist_ok=True)
+    with open(os.path.join(cache(), 'lock'), 'w', encoding='utf-8') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not is_made(folder):
+            os.umask(0o022)
+            make(folder, release)
+        give(owner)
+    return folder
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--release')
     parser.add_argument('--give-to', metavar='UID:GID', help='whom the folder shall belong to')
     a = parser.parse_args()
-    os.environ['PATH'] += ':/usr/sbin:/sbin'
-    os.umask(0o022)
-    release = a.release or own_release()
-    folder = folder_of(release)
     try:
-        if not is_made(folder):
-            check_machine()
-            os.makedirs(cache(), exist_ok=True)
-            with open(os.path.join(cache(), 'lock'), 'w', encoding='utf-8') as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                if not is_made(folder):
-                    make(folder, release)
-                give(a.give_to)
+        print(ensure(a.release or own_release(), a.give_to))
     except Cannot as e:
         say(e)
         return SKIP
     except (RuntimeError, OSError) as e:
         say(e)
         return 1
-    print(folder)
     return 0
 
 

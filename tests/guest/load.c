@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A client that keeps a device busy for as long as it may: fills 8 MiB again and again, waits for each
+ * A client that keeps a device busy for as long as it may: fills 1 MiB again and again, waits for each
  * twentieth run. It says "busy" once work was done, and ends with 0 and the library's sentence when the
  * connection breaks, which is what a stopped rigd is to a program. Anything else that ends it is a failure.
  *
@@ -13,7 +13,7 @@
 
 #include <rig/rig.h>
 
-#define BYTES (8u << 20)
+#define BYTES (1u << 20)
 
 static int fail(const char *what)
 {

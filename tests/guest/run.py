@@ -18,7 +18,6 @@ import argparse
 import glob
 import os
 import shutil
-import subprocess
 import sys
 import time
 
@@ -114,22 +113,6 @@ def run_scenarios(guest, only, report):
         report.add(False, 'the guest answers', str(e))
 
 
-def the_guest(release):
-    """The folder with the guest, made if need be; None, with the reason said, where that cannot be."""
-    if not shutil.which('qemu-system-x86_64'):
-        say('skipped: there is no qemu-system-x86_64 (package qemu-system-x86)')
-        return None
-    folder = build.folder_of(release)
-    if build.is_made(folder):
-        return folder
-    r = subprocess.run([sys.executable, os.path.join(HERE, 'build.py'), '--release', release], stdin=subprocess.DEVNULL,
-                       check=False)
-    if r.returncode:
-        say('skipped: the guest could not be made, see above')
-        return None
-    return folder
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--release', help="Debian's, such as bookworm; this machine's unless told")
@@ -143,9 +126,9 @@ def main():
     try:
         release = a.release or build.own_release()
         work = os.path.abspath(a.work or os.path.join(build.cache(), 'work-' + release))
-        folder = the_guest(release)
-        if not folder:
-            return SKIP
+        if not shutil.which('qemu-system-x86_64'):
+            raise build.Cannot('there is no qemu-system-x86_64 (package qemu-system-x86)')
+        folder = build.ensure(release)
         found = packages.in_folder(os.environ.get('RIG_PACKAGES') or packages.of_tree(release, say))
         if a.prepare:
             build.give(a.give_to)
@@ -159,8 +142,8 @@ def main():
     except build.Cannot as e:
         say(f'skipped: {e}')
         return SKIP
-    except packages.Failed as e:
-        report.add(False, 'packages and programs are built', str(e))
+    except (packages.Failed, RuntimeError) as e:
+        report.add(False, 'guest, packages and programs are made', str(e))
     print(f'1..{report.count}')
     say(f'{report.count - report.failed} promises held, {report.failed} not, in {time.monotonic() - started:.0f} s'
         + (f'; logs are in {work}' if report.failed else ''))

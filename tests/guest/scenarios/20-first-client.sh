@@ -4,7 +4,7 @@
 . /share/in/lib.sh
 
 outsider_is_told() {
-        status 1 outsider $bin/01-hello
+        status 1 as outsider $bin/01-hello
         grep -E 'group "?rig"?' /tmp/said
         inactive
 }
@@ -12,7 +12,7 @@ outsider_is_told() {
 first_client_starts() {
         usermod -aG rig insider
         inactive
-        hello
+        [ "$(as insider $bin/01-hello)" = hello ]
         active
         [ "$(ps -o user= -p "$(main_pid)")" = rigd ]
 }
@@ -33,7 +33,7 @@ same_rigd() {
         [ "$(main_pid)" = "$pid" ]
 }
 
-root_may() { [ "$($bin/01-hello)" = hello ]; }
+root_may() { [ "$(RIG_ADDRESS=unix:$socket $bin/01-hello)" = hello ]; }
 
 promise 'a user outside the group gets a sentence that names the group rig, and starts nothing' outsider_is_told
 promise 'an unprivileged user of the group runs the hello, which starts rigd, as the user rigd' first_client_starts

@@ -21,8 +21,8 @@ interface_is_served() {
 }
 
 changes_are_denied() {
-        says 'ccess denied' outsider busctl call $object org.rig.Rig1.Manager Reload
-        says 'ccess denied' outsider systemctl service-log-level rigd debug
+        says 'you have to authenticate' outsider busctl call $object org.rig.Rig1.Manager Reload
+        says 'have to authenticate' outsider systemctl service-log-level rigd debug
         busctl call $object org.rig.Rig1.Manager Reload
         [ "$(systemctl service-log-level rigd)" = info ]
 }
@@ -37,7 +37,7 @@ polkit.addRule(function(action, subject) {
 });
 END
         until_ok 60 insider busctl call $object org.rig.Rig1.Manager Reload
-        says 'ccess denied' outsider busctl call $object org.rig.Rig1.Manager Reload
+        says 'you have to authenticate' outsider busctl call $object org.rig.Rig1.Manager Reload
 }
 
 lists() {
@@ -57,7 +57,7 @@ lists() {
         rigctl clients --json | python3 -c '
 import json, sys
 client, = json.load(sys.stdin)
-assert client["Command"] == "load" and client["UID"] == 1000 and client["LiveBytes"] == 8 << 20, client'
+assert client["Command"] == "load" and client["UID"] == 1000 and client["LiveBytes"] == 1 << 20, client'
         kill $load
 }
 

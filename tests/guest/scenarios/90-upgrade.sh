@@ -13,6 +13,7 @@ connect_on() {
                 else
                         failed=$((failed + 1))
                 fi
+                sleep 0.2 # leaves processors to the upgrade
         done
         echo "$runs $failed" >/tmp/counts
 }

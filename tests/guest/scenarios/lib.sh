@@ -73,8 +73,9 @@ not() {
 
 # as USER COMMAND ...: with the user's groups as they are now.
 as() { setpriv --reuid "$1" --regid "$1" --init-groups --reset-env -- "${@:2}"; }
-insider() { as insider "$@"; }
-outsider() { as outsider "$@"; }
+# With an address, so that no program is served by a private rigd where the system's does not do what it should.
+insider() { as insider env RIG_ADDRESS=unix:$socket "$@"; }
+outsider() { as outsider env RIG_ADDRESS=unix:$socket "$@"; }
 property() { systemctl show -P "$1" "${2:-rigd.service}"; }
 main_pid() { property MainPID; }
 active() { systemctl is-active --quiet "${1:-rigd.service}"; }
