@@ -14,7 +14,7 @@ import stand
 import worlds
 
 FAILED, WRONG, NOBODY, DENIED = 1, 2, 3, 4
-VERBS = ('list', 'show', 'clients', 'top', 'stats', 'trace', 'limits', 'log-level', 'reload')
+VERBS = ('list', 'show', 'clients', 'top', 'stats', 'trace', 'limits', 'firmware', 'log-level', 'reload')
 # A right call of each verb, and the call to rigd that it makes first.
 CALLS = (
     (['list'], 'ListAdapters'), (['show', 'memory'], 'GetAll'), (['show', '1'], 'GetAll'), (['clients'], 'ListClients'),
@@ -60,10 +60,12 @@ class WrongCalls(Says):
 
     def test_options_of_other_verbs(self):
         own = {'sort': ('clients', 'top'), 'reverse': ('clients', 'top'), 'delay': ('top',), 'iterations': ('top',),
-               'batch': ('top',), 'client': ('trace',), 'time': ('trace',), 'output': ('trace',), 'force': ('trace',),
-               'json': ('list', 'show', 'clients', 'top', 'stats', 'limits'),
-               'no-legend': ('list', 'show', 'clients', 'top', 'stats', 'limits')}
-        values = {'sort': '=pid', 'delay': '=1', 'iterations': '=1', 'client': '=1', 'time': '=1', 'output': '=x'}
+               'batch': ('top',), 'client': ('trace',), 'time': ('trace', 'firmware'), 'output': ('trace',), 'force': ('trace',),
+               'from': ('firmware',), 'path': ('firmware',), 'images': ('firmware',),
+               'json': ('list', 'show', 'clients', 'top', 'stats', 'limits', 'firmware'),
+               'no-legend': ('list', 'show', 'clients', 'top', 'stats', 'limits', 'firmware')}
+        values = {'sort': '=pid', 'delay': '=1', 'iterations': '=1', 'client': '=1', 'time': '=1', 'output': '=x',
+                  'from': '=x', 'path': '=x', 'images': '=x'}
         for option, verbs in own.items():
             for verb in VERBS:
                 if verb not in verbs:

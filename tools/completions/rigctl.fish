@@ -2,7 +2,7 @@
 #
 # rigctl's completion for fish. Adapters and clients are asked of rigd, by the options that were typed.
 
-set -l verbs list show clients top stats trace limits log-level reload
+set -l verbs list show clients top stats trace limits firmware log-level reload
 
 function __rigctl_names
     set -l bus (string match -r -- '^--(?:user|system|address=.*)$' (commandline -opc))
@@ -28,6 +28,7 @@ complete -c rigctl -n "not __fish_seen_subcommand_from $verbs" -a top -d 'watch 
 complete -c rigctl -n "not __fish_seen_subcommand_from $verbs" -a stats -d 'show all that is counted since rigd started'
 complete -c rigctl -n "not __fish_seen_subcommand_from $verbs" -a trace -d 'record what devices do, for ui.perfetto.dev'
 complete -c rigctl -n "not __fish_seen_subcommand_from $verbs" -a limits -d 'show or set what a client may hold'
+complete -c rigctl -n "not __fish_seen_subcommand_from $verbs" -a firmware -d 'see and fetch the firmware that GPUs need'
 complete -c rigctl -n "not __fish_seen_subcommand_from $verbs" -a log-level -d 'show or set which lines rigd logs'
 complete -c rigctl -n "not __fish_seen_subcommand_from $verbs" -a reload -d 'let rigd read its configuration again'
 
@@ -51,10 +52,16 @@ complete -c rigctl -n '__rigctl_is top' -s n -l iterations -x -d 'end after so m
 complete -c rigctl -n '__rigctl_is top' -s b -l batch -d 'one frame below the other'
 
 complete -c rigctl -n '__rigctl_is trace' -l client -x -a '(__rigctl_names clients)' -d 'of one client alone'
-complete -c rigctl -n '__rigctl_is trace' -s t -l time -x -d 'for so long'
+complete -c rigctl -n '__rigctl_is trace firmware' -s t -l time -x -d 'for so long'
 complete -c rigctl -n '__rigctl_is trace' -s o -l output -r -F -d 'where to'
 complete -c rigctl -n '__rigctl_is trace' -s f -l force -d 'replace also a file that is no trace'
 
+complete -c rigctl -n '__rigctl_is firmware' -l from -x -d 'where upstream has them'
+complete -c rigctl -n '__rigctl_is firmware' -l path -x -a '(__fish_complete_directories)' -d 'look there first'
+complete -c rigctl -n '__rigctl_is firmware' -l images -r -F -d 'of another table'
+
+complete -c rigctl -n '__rigctl_behind firmware' -a 'list check fetch'
+complete -c rigctl -n '__rigctl_is firmware; and __rigctl_behind list check fetch' -a 'amd nvidia'
 complete -c rigctl -n '__rigctl_behind show' -a 'client adapter (__rigctl_names list) (__rigctl_names clients)'
 complete -c rigctl -n '__rigctl_is show; and __rigctl_behind client' -a '(__rigctl_names clients)'
 complete -c rigctl -n '__rigctl_is show; and __rigctl_behind adapter' -a '(__rigctl_names list)'

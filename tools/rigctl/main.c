@@ -25,6 +25,7 @@
 #define LISTING  (CTL_BIT(OPT_JSON) | CTL_BIT(OPT_NO_LEGEND))
 #define SORTING  (CTL_BIT(OPT_SORT) | CTL_BIT(OPT_REVERSE))
 #define TOP      (CTL_BIT(OPT_DELAY) | CTL_BIT(OPT_ITERATIONS) | CTL_BIT(OPT_BATCH))
+#define FIRMWARE (CTL_BIT(OPT_TIME) | CTL_BIT(OPT_FROM) | CTL_BIT(OPT_PATH) | CTL_BIT(OPT_IMAGES))
 #define TRACE    (CTL_BIT(OPT_CLIENT) | CTL_BIT(OPT_TIME) | CTL_BIT(OPT_OUTPUT) | CTL_BIT(OPT_FORCE))
 
 static const struct verb {
@@ -66,6 +67,12 @@ static const struct verb {
                 "G or T by 1024, or infinity. They hold while the client is connected; what it\n"
                 "has beyond them it keeps.\n"
                 "Setting may ask polkit for org.rig.rig1.set-limits."},
+        {"firmware", 1, 2, "list|check|fetch [VENDOR]", "see and fetch the firmware that GPUs need",
+                LISTING | FIRMWARE, ctl_verb_firmware,
+                "list shows which images are pinned, by digest; check looks for each one, and\n"
+                "ends with 0 only if all are there; fetch gets the vendor's that are nowhere\n"
+                "into rig's folder: /var/lib/rig/firmware, or with --user the user's own. It\n"
+                "goes on where an earlier fetch ended. Asks no rigd."},
         {"log-level", 0, 1, "[LEVEL]", "show or set which lines rigd logs", 0, ctl_verb_log_level,
                 "Levels: err, warning, notice, info, debug, until rigd restarts or reloads.\n"
                 "Setting may ask polkit for org.rig.rig1.set-log-level."},
@@ -235,6 +242,7 @@ static int call(struct ctl *c, int argc, char **argv)
                 return CTL_DONE;
         }
         words += *words ? 1 : 0;
+        c->seen = seen;
         r = check_call(verb, seen, (int)(argv + argc - words), words);
         return r != CTL_DONE ? r : verb->run(c, words);
 }

@@ -50,6 +50,12 @@ static const struct {
                 "-o, --output=FILE       where to (rig-trace.json); - is stdout"},
         [OPT_FORCE] = {"force", 'f', no_argument,
                 "-f, --force             replace also a file that is no trace"},
+        [OPT_FROM] = {"from", 0, required_argument,
+                "    --from=URL          where upstream's files are (its tree at kernel.org)"},
+        [OPT_PATH] = {"path", 0, required_argument,
+                "    --path=FOLDERS      look there first, with : between them"},
+        [OPT_IMAGES] = {"images", 0, required_argument,
+                "    --images=FILE       of another table than the pinned one, for tests"},
 };
 
 const char *ctl_option_name(int option)
@@ -155,6 +161,15 @@ static int set_option(struct ctl *c, int option, const char *argument)
                 break;
         case OPT_FORCE:
                 c->force = true;
+                break;
+        case OPT_FROM:
+                c->from = argument;
+                break;
+        case OPT_PATH:
+                c->path = argument;
+                break;
+        case OPT_IMAGES:
+                c->images = argument;
                 break;
         default:
                 break; /* --help and --version are seen, not set */

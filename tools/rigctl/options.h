@@ -23,6 +23,9 @@ enum {
         OPT_TIME,
         OPT_OUTPUT,
         OPT_FORCE,
+        OPT_FROM,
+        OPT_PATH,
+        OPT_IMAGES,
         OPT_MAX,
 };
 #define CTL_BIT(option) (1u << (option))

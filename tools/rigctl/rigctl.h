@@ -24,7 +24,8 @@ enum ctl_where { CTL_SYSTEM, CTL_USER, CTL_ADDRESS };
 enum ctl_json { CTL_JSON_OFF, CTL_JSON_SHORT, CTL_JSON_PRETTY };
 
 struct ctl {
-        char **argv; /* as it was called */
+        char **argv;   /* as it was called */
+        uint32_t seen; /* the options there were, as bits (options.h) */
 
         /* which bus */
         enum ctl_where where;
@@ -49,6 +50,9 @@ struct ctl {
         uint64_t time_usec; /* RIG_USEC_INFINITY: until it is ended */
         const char *output;
         bool force;
+
+        /* firmware's; NULL: the usual ones */
+        const char *from, *path, *images;
 };
 
 /* Says "rigctl: ..." on stderr. Return: `status`. */
@@ -68,6 +72,7 @@ int ctl_verb_top(struct ctl *c, char **args);
 int ctl_verb_stats(struct ctl *c, char **args);
 int ctl_verb_trace(struct ctl *c, char **args);
 int ctl_verb_limits(struct ctl *c, char **args);
+int ctl_verb_firmware(struct ctl *c, char **args);
 int ctl_verb_log_level(struct ctl *c, char **args);
 int ctl_verb_reload(struct ctl *c, char **args);
 
