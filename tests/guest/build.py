@@ -47,7 +47,8 @@ INITRD_MODULES = ['virtio_pci', 'virtio_blk', 'ext4', 'overlay']
 MASKED = ['getty.target', 'apt-daily.timer', 'apt-daily-upgrade.timer', 'dpkg-db-backup.timer', 'fstrim.timer',
           'e2scrub_all.timer', 'e2scrub_reap.service', 'systemd-pstore.service', 'systemd-random-seed.service',
           'systemd-boot-random-seed.service', 'systemd-update-utmp.service', 'systemd-update-utmp-runlevel.service',
-          'systemd-hwdb-update.service', 'systemd-firstboot.service', 'systemd-timesyncd.service', 'systemd-binfmt.service',
+          'systemd-hwdb-update.service', 'systemd-firstboot.service', 'systemd-timesyncd.service',
+          'systemd-binfmt.service',
           'sys-kernel-debug.mount', 'sys-kernel-tracing.mount', 'dev-mqueue.mount', 'systemd-udev-settle.service',
           'systemd-networkd-wait-online.service', 'remote-fs.target', 'ldconfig.service', 'systemd-update-done.service',
           'systemd-machine-id-commit.service', 'systemd-tpm2-setup.service', 'systemd-tpm2-setup-early.service',
@@ -217,8 +218,8 @@ def unpack_kernel(path, to):
     if payload.startswith(b'\xfd7zXZ\x00'):
         vmlinux = lzma.LZMADecompressor().decompress(payload)
     elif payload.startswith(b'\x28\xb5\x2f\xfd'):
-        r = subprocess.run(['zstd', '-dc'], input=payload[:-4], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-        vmlinux = r.stdout
+        # Four bytes of length follow, which zstd would complain of.
+        vmlinux = subprocess.run(['zstd', '-dc'], input=payload[:-4], stdout=subprocess.PIPE, check=False).stdout
     else:
         vmlinux = b''
     if not vmlinux.startswith(b'\x7fELF'):

@@ -4,12 +4,13 @@
  * twentieth run. It says "busy" once work was done, and ends with 0 and the library's sentence when the
  * connection breaks, which is what a stopped rigd is to a program. Anything else that ends it is a failure.
  *
- * Usage: load [SECONDS]: ends with 3 if nothing broke by then (600 unless told).
+ * Usage: load [PAUSE_MSEC]: does nothing for so long after each wait. Ends with 3 if nothing broke for 600 s.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rig/rig.h>
 
@@ -23,7 +24,8 @@ static int fail(const char *what)
 
 int main(int argc, char **argv)
 {
-        time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 600);
+        const time_t end = time(NULL) + 600;
+        const useconds_t pause_usec = argc > 1 ? (useconds_t)atoi(argv[1]) * 1000 : 0;
         struct rig *rig;
         struct rig_device *m;
         struct rig_buffer *b;
@@ -40,6 +42,8 @@ int main(int argc, char **argv)
                 r = rig_buffer_fill(b, 0, BYTES, (uint32_t)n, NULL);
                 if (r >= 0 && n % 20 == 0)
                         r = rig_wait(m, n, RIG_INFINITY);
+                if (n % 20 == 0)
+                        usleep(pause_usec);
                 if (r >= 0 && n == 20)
                         puts("busy"), fflush(stdout);
                 if (r < 0) {

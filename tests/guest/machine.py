@@ -48,8 +48,8 @@ class Machine:
                 '-device', 'virtio-blk-pci,drive=root',
                 '-fsdev', f'local,id=share,path={self.share},security_model=none',
                 '-device', 'virtio-9p-pci,fsdev=share,mount_tag=share',
-                '-device', 'virtio-serial-pci', '-chardev', f'socket,id=agent,path={self.work}/agent,server=on,wait=off',
-                '-device', 'virtserialport,chardev=agent,name=guest.agent',
+                '-chardev', f'socket,id=agent,path={self.work}/agent,server=on,wait=off',
+                '-device', 'virtio-serial-pci', '-device', 'virtserialport,chardev=agent,name=guest.agent',
                 '-serial', f'file:{self.work}/console.log',
                 '-qmp', f'unix:{self.work}/qmp,server=on,wait=off'] + self.extra
 

@@ -38,8 +38,9 @@ def run(*command, **more):
 
 def tree_files():
     """Every file that the packages are made from, by its path in the tree."""
-    r = subprocess.run(['git', '-c', 'safe.directory=*', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], cwd=build.ROOT,
-                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    # Root may look at a tree that is somebody else's.
+    command = ['git', '-c', 'safe.directory=*', 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
+    r = subprocess.run(command, cwd=build.ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     if r.returncode == 0:
         names = r.stdout.decode().split('\0')
     else:

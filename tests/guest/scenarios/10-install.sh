@@ -16,8 +16,9 @@ listing() {
 install_packages() {
         listing >/root/before
         DEBIAN_FRONTEND=noninteractive apt-get install -y /share/in/debs/*.deb
-        [ "$(dpkg-query -W -f '${db:Status-Status} ' rigd rig-tools librig-client0)" = 'installed installed installed ' ]
-        dpkg --audit
+        for package in rigd rig-tools librig-client0; do
+                [ "$(dpkg-query -W -f '${db:Status-Status}' "$package")" = installed ]
+        done
         [ -z "$(dpkg --audit)" ]
 }
 

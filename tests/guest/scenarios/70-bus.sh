@@ -14,7 +14,8 @@ bus_starts_it() {
 
 interface_is_served() {
         busctl introspect $object org.rig.Rig1.Manager --no-legend >/tmp/members
-        for member in ListAdapters ListClients ListDevices SetClientLimits StartTrace StopTrace Reload Version Settings; do
+        for member in ListAdapters ListClients ListDevices SetClientLimits StartTrace StopTrace Reload Version \
+                Settings; do
                 grep "^\.$member " /tmp/members
         done
         says '"memory"' outsider busctl call $object org.rig.Rig1.Manager ListAdapters

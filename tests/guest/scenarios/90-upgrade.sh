@@ -13,7 +13,7 @@ connect_on() {
                 else
                         failed=$((failed + 1))
                 fi
-                sleep 0.2 # leaves processors to the upgrade
+                sleep 0.5 # leaves processors to the upgrade
         done
         echo "$runs $failed" >/tmp/counts
 }
@@ -24,7 +24,7 @@ upgrade() {
         pid=$(main_pid)
         inode=$(stat -c %i $socket)
         rm -f /tmp/enough
-        start_load
+        start_load 500
         connect_on &
         DEBIAN_FRONTEND=noninteractive apt-get install -y /share/in/debs-next/*.deb
         load_got_error
@@ -59,8 +59,10 @@ settings_stayed() {
 mkdir -p /etc/rig/rigd.conf.d
 printf '[Daemon]\nClientObjectsMax=77\n' >/etc/rig/rigd.conf.d/admin.conf
 systemctl restart rigd
-pid_before=$(main_pid) inode_before=$(stat -c %i $socket) since_before=$(property ActiveEnterTimestampMonotonic rigd.socket)
-promise 'the packages are upgraded while rigd runs, and programs can connect all the while; one that used the old one gets an error' upgrade
+pid_before=$(main_pid)
+inode_before=$(stat -c %i $socket)
+since_before=$(property ActiveEnterTimestampMonotonic rigd.socket)
+promise 'programs can connect all the while the packages are upgraded; one that used the old rigd gets an error' upgrade
 promise 'then the new rigd runs' new_one_runs
 promise 'the socket never went away' socket_stayed
 promise "the admin's settings are kept" settings_stayed

@@ -19,6 +19,7 @@ promise() {
         local text=$1
         shift
         printf '\n==== %s\n' "$text" >&2
+        local began=$SECONDS
         (
                 trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT
                 exec 9>&1
@@ -31,6 +32,7 @@ promise() {
         else
                 echo "not ok $text" >>"$results"
         fi
+        echo "took $((SECONDS - began)) s"
 }
 
 finish() {
@@ -85,9 +87,9 @@ hello() { [ "$(insider $bin/01-hello)" = hello ]; }
 # another_pid PID: that rigd runs, and is not the one that had that number.
 another_pid() { active && [ "$(main_pid)" != "$1" ] && [ "$(main_pid)" != 0 ]; }
 
-# A program that keeps submitting until its connection breaks; its number is in $load.
+# start_load [PAUSE_MSEC]: a program that keeps submitting until its connection breaks; its number is in $load.
 start_load() {
-        insider $bin/load 600 >/tmp/load 2>&1 &
+        insider $bin/load "${1:-0}" >/tmp/load 2>&1 &
         load=$!
         until_ok 60 sh -c "grep -q '^busy' /tmp/load || ! kill -0 $load"
         cat /tmp/load
