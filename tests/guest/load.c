@@ -4,7 +4,8 @@
  * twentieth run. It says "busy" once work was done, and ends with 0 and the library's sentence when the
  * connection breaks, which is what a stopped rigd is to a program. Anything else that ends it is a failure.
  *
- * Usage: load [PAUSE_MSEC]: does nothing for so long after each wait. Ends with 3 if nothing broke for 600 s.
+ * Usage: load [PAUSE_MSEC]: does nothing for so long after each wait. Ends with 3 if nothing broke for 600
+ * s.
  */
 #include <errno.h>
 #include <stdio.h>
