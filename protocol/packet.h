@@ -48,8 +48,8 @@ int rig_packet_send(
  * @data:    where to store the bytes
  * @room:    how many there may be: RIG_PROTO_PACKET_BYTES, or less where the packets are known to be short
  * @flags:   RIG_PACKET_...
- * @ret_fds: its descriptors, which the caller then owns, also those of a packet that is refused; NULL where the
- *           packet may have none
+ * @ret_fds: its descriptors, which the caller then owns, also those of a packet that is refused; NULL where
+ * the packet may have none
  *
  * The kernel tells neither an empty packet from the end of the connection, both being nothing. Here nothing
  * is the end where the other side has shut down or is gone, else it was an empty packet; so an empty packet
@@ -73,8 +73,8 @@ int rig_packet_fds_take(struct rig_packet_fds *fds, uint32_t index);
 void rig_packet_fds_close(struct rig_packet_fds *fds);
 
 /*
- * Takes no more packets and throws away those that came: before a socket is closed whose other side is to hear
- * what was sent last. One that closes with unread packets resets the other side instead. Never blocks.
+ * Takes no more packets and throws away those that came: before a socket is closed whose other side is to
+ * hear what was sent last. One that closes with unread packets resets the other side instead. Never blocks.
  */
 void rig_packet_hang_up(int socket);
 

@@ -3,7 +3,7 @@
 
 Reads a file of lines that ./dev test wrote: "LOG title: testlog.json" for a build whose tests ran, and
 "FAILED title: reason" for one that could not be tested, which counts as a failed test. A Criterion program
-counts as the tests it says it ran, any other program as one. A test that exits 77 was skipped, and its last
+counts as the tests it says it ran, one that numbers its results (TAP) as those, any other program as one. A test that exits 77 was skipped, and its last
 line says why. The last line printed is "N passed, N failed"; the exit status is 1 where any failed.
 """
 
@@ -12,6 +12,7 @@ import re
 import sys
 
 SYNTHESIS = re.compile(r'Tested:\s*(\d+)\D+Passing:\s*(\d+)\D+Failing:\s*(\d+)\D+Crashing:\s*(\d+)')
+TAP = re.compile(r'^(not )?ok \d+ ', re.M)
 COLOURS = re.compile(r'\x1b\[[0-9;]*m')
 
 
@@ -19,7 +20,10 @@ def counts(test):
     """(passed, failed) of one entry of a testlog.json that was not skipped."""
     good = test['result'] in ('OK', 'EXPECTEDFAIL')
     output = COLOURS.sub('', test.get('stdout', '') + '\n' + test.get('stderr', ''))
-    found = SYNTHESIS.search(output)
+    found, results = SYNTHESIS.search(output), TAP.findall(output)
+    if results:
+        wrong = sum(1 for r in results if r)
+        return len(results) - wrong, wrong or (0 if good else 1)
     if not found:
         return (1, 0) if good else (0, 1)
     tested, passing = int(found.group(1)), int(found.group(2))

@@ -581,8 +581,9 @@ RIG_API int rig_profile_end(struct rig_profile *profile);
 RIG_API int rig_profile_stop(struct rig_profile *profile);
 
 #define RIG_EVENT_SPAN 1u /* name, thread, begin_nsec, end_nsec */
-#define RIG_EVENT_RUN  2u /* name, device, value, accepted_nsec, begin_nsec, end_nsec, bytes, queues, error \
-                           */
+#define RIG_EVENT_RUN                                                                                       \
+        2u /* name, device, value, accepted_nsec, begin_nsec, end_nsec, bytes, queues, error                \
+            */
 #define RIG_EVENT_WAIT   3u /* device's run `value` waited for on_device's on_value */
 #define RIG_EVENT_MEMORY 4u /* name (of the adapter), begin_nsec, live_bytes, cached_bytes */
 
