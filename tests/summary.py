@@ -3,8 +3,9 @@
 
 Reads a file of lines that ./dev test wrote: "LOG title: testlog.json" for a build whose tests ran, and
 "FAILED title: reason" for one that could not be tested, which counts as a failed test. A Criterion program
-counts as the tests it says it ran, one that numbers its results (TAP) as those, any other program as one. A test that exits 77 was skipped, and its last
-line says why. The last line printed is "N passed, N failed"; the exit status is 1 where any failed.
+counts as the tests it says it ran, one that numbers its results (TAP) as those, any other program as one. A
+test that exits 77 was skipped, and its last line says why. The last line printed is "N passed, N failed"; the
+exit status is 1 where any failed.
 """
 
 import json

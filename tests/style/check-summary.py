@@ -28,6 +28,9 @@ CASES = (
     (PASSES + [entry('slow', 'TIMEOUT')], '', '13 passed, 1 failed', 1, 'slow (timeout)'),
     ([entry('suite', 'FAIL', stderr=CRITERION.format(5, 3, 1, 1))], '', '3 passed, 2 failed', 1, 'suite (fail)'),
     ([entry('leaks', 'FAIL', stderr=CRITERION.format(5, 5, 0, 0))], '', '5 passed, 1 failed', 1, 'leaks (fail)'),
+    ([entry('guest', 'OK', 'ok 1 - a\n# why\nok 2 - b\n')], '', '2 passed, 0 failed', 0, 'skipped: none'),
+    ([entry('guest', 'FAIL', 'ok 1 - a\nnot ok 2 - b\n')], '', '1 passed, 1 failed', 1, 'guest (fail)'),
+    ([entry('guest', 'FAIL', 'ok 1 - a\n')], '', '1 passed, 1 failed', 1, 'guest (fail)'),
     (PASSES, 'FAILED clang: the build failed\n', '13 passed, 1 failed', 1, 'clang: the build failed'),
     ([], '', '0 passed, 1 failed', 1, 'no test ran'),
 )
