@@ -86,10 +86,12 @@ int rig_firmware_table_parse(
                 return rig_error_set(e, -E2BIG, "a table of images has at most a megabyte");
         if (memchr(text, '\0', bytes))
                 return rig_error_set(e, -EINVAL, "a table of images has no zero bytes");
-        table.owned[0] = strndup(text, bytes);
+        table.owned[0] = calloc(1, bytes + 1);
         table.owned[1] = calloc(IMAGES_MAX, sizeof(struct rig_firmware_image));
         if (!table.owned[0] || !table.owned[1])
                 return rig_error_set(e, -ENOMEM, "no memory for a table of images");
+        if (bytes)
+                memcpy(table.owned[0], text, bytes);
         table.images = table.owned[1];
         r = parse_lines(table.owned[0], &table, table.owned[1], e);
         if (r < 0)

@@ -131,6 +131,8 @@ static void skip(struct iovec *iov, unsigned n, size_t bytes)
         for (unsigned i = 0; i < n; i++) {
                 size_t part = RIG_MIN(bytes, iov[i].iov_len);
 
+                if (!part)
+                        continue; /* what is empty may have no address to add to */
                 iov[i].iov_base = (char *)iov[i].iov_base + part;
                 iov[i].iov_len -= part;
                 bytes -= part;
@@ -185,6 +187,9 @@ static int send_all(int fd, struct iovec *iov, unsigned n, const int *fds, unsig
                 skip(iov, n, (size_t)sent);
                 m.msg_control = NULL;
                 m.msg_controllen = 0;
+                /* One that takes a little at a time is as late as one that takes nothing. */
+                if (total(iov, n) && rig_now_usec() >= deadline)
+                        return -ETIMEDOUT;
         }
         return 0;
 }
@@ -414,6 +419,8 @@ static int wait_answer(struct channel *c, struct channel_call *call, uint16_t id
                 r = serve(c, c->fd, &h, deadline);
                 if (r < 0)
                         return r;
+                if (rig_now_usec() >= deadline)
+                        return -ETIMEDOUT; /* commands without end are no answer */
         }
 }
 
@@ -510,7 +517,7 @@ int channel_open(const char *path, const char *name, uint64_t answer_usec, chann
         c = calloc(1, sizeof(*c));
         if (!c) {
                 close(fd);
-                return -ENOMEM;
+                return rig_error_set(e, -ENOMEM, "%s: no memory for a connection", name);
         }
         *c = (struct channel){.answer_usec = answer_usec, .dma = dma, .own = own, .fd = fd, .twin = -EBADF};
         pthread_mutex_init(&c->calls, NULL);

@@ -74,6 +74,8 @@ int protocol_send(int fd, const void *header, size_t header_bytes, const void *d
                 for (unsigned i = 0; i < 2; i++) {
                         size_t part = RIG_MIN((size_t)n, iov[i].iov_len);
 
+                        if (!part)
+                                continue; /* what is empty may have no address to add to */
                         iov[i].iov_base = (char *)iov[i].iov_base + part;
                         iov[i].iov_len -= part;
                         n -= (ssize_t)part;
