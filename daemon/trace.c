@@ -115,12 +115,12 @@ void rig_trace_over(struct rig_device *device, const struct rig_run *run, bool l
         const struct rig_run_times *times = rig_run_times(run);
         struct rig_trace_record record = {.kind = RIG_TRACE_RUN, .device = device->number};
         struct rig_trace_run *r = &record.run;
-        uint64_t now_nsec = rig_now_nsec(), moved;
+        uint64_t moved;
 
         r->value = run->value;
         r->accepted_nsec = times->accepted_nsec;
         /* One that was never handed over took no time of the device. */
-        r->ended_nsec = times->ended_nsec ? times->ended_nsec : now_nsec;
+        r->ended_nsec = times->ended_nsec ? times->ended_nsec : rig_now_nsec();
         r->started_nsec =
                 times->handed_nsec ? RIG_MAX(times->handed_nsec, device->ended_nsec) : r->ended_nsec;
         r->ended_nsec = RIG_MAX(r->ended_nsec, r->started_nsec);

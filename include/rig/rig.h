@@ -535,7 +535,7 @@ RIG_API int rig_host_set_workers(struct rig_device *device, uint32_t workers);
  *
  * A profile records what this connection's devices did while a part of the program ran: each run with its
  * times and bytes, what it waited for, the memory held; and spans that the program names. rigd records, into
- * memory of the program; recording costs a run some tens of nanoseconds, and none where nobody records.
+ * memory of the program; recording costs a run about 0.15 us, and nothing where nobody records.
  *
  *         rig_profile_start(rig, 0, &profile);
  *         rig_profile_begin(profile, "warm up");
