@@ -359,8 +359,7 @@ static int take_trace_start(
         if (c->trace)
                 r = rig_error_set(&e, -EBUSY, "%s is traced by itself already", c->name);
         else
-                r = rig_trace_start(
-                        c->core, fd, c->core->config.client_trace_max, c->number, true, &c->trace, &e);
+                r = rig_trace_start(c->core, fd, c->core->config.client_trace_max, c->number, &c->trace, &e);
         if (r == -E2BIG)
                 r = rig_error_set(&e, -EDQUOT,
                         "the ring is longer than a client's may be: ClientTraceMax is %llu bytes",

@@ -4,8 +4,8 @@
  *
  * A run that is accepted while somebody traces carries its times behind its record, and is written once it
  * is over, with the times known then; a trace that starts meanwhile has it without, and is not told of it.
- * Who may see what: a trace of one client sees its devices alone, and a client's own does not learn which
- * other program's device a run waited for.
+ * Who may see what: a trace of one client sees its devices alone, and does not learn which other program's
+ * device a run waited for.
  *
  * A ring is its reader's memory. A store into it may find no page, which the guard turns into a lost record.
  */
@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "daemon/client.h"
 #include "daemon/memory/guard.h"
+#include "daemon/process.h"
 #include "daemon/work.h"
 
 #define MEMORY_NSEC (UINT64_C(1000) * RIG_NSEC_PER_USEC) /* between records of an adapter's memory */
@@ -44,23 +45,6 @@ static void write_about(const struct rig_device *d, const struct rig_trace_recor
 
 /* ---------------------------------------------------------------- devices */
 
-/* The program's name, as the kernel has it now. */
-static void read_command(pid_t pid, char *ret, size_t bytes)
-{
-        char path[64];
-        FILE *f;
-
-        ret[0] = '\0';
-        snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-        f = fopen(path, "re");
-        if (!f)
-                return;
-        if (!fgets(ret, (int)bytes, f))
-                ret[0] = '\0';
-        ret[strcspn(ret, "\n")] = '\0';
-        fclose(f);
-}
-
 static struct rig_trace_record device_record(const struct rig_device *d)
 {
         struct rig_trace_record record = {.kind = RIG_TRACE_DEVICE, .device = d->number};
@@ -72,7 +56,7 @@ static struct rig_trace_record device_record(const struct rig_device *d)
         if (d->client) {
                 opened->client = d->client->number;
                 opened->pid = (uint32_t)d->client->pid;
-                read_command(d->client->pid, opened->command, sizeof(opened->command));
+                rig_process_command(d->client->pid, d->client->connected_boot_usec, opened->command);
         }
         return record;
 }
@@ -227,7 +211,7 @@ static const char *refusal(int r)
         }
 }
 
-int rig_trace_start(struct rig_core *core, int fd, uint64_t max_bytes, uint64_t client, bool own,
+int rig_trace_start(struct rig_core *core, int fd, uint64_t max_bytes, uint64_t client,
         struct rig_trace **ret_trace, struct rig_error *e)
 {
         struct rig_trace *t = calloc(1, sizeof(*t));
@@ -238,7 +222,6 @@ int rig_trace_start(struct rig_core *core, int fd, uint64_t max_bytes, uint64_t 
         rig_list_init(&t->link);
         t->core = core;
         t->client = client;
-        t->own = own;
         r = rig_trace_ring_map(fd, max_bytes, &t->ring);
         if (r >= 0)
                 r = rig_guard_add(t->ring.page, rig_trace_file_bytes(t->ring.n_records), &t->guard);

@@ -19,7 +19,6 @@ struct rig_trace {
         struct rig_list link; /* in core->traces */
         struct rig_core *core;
         uint64_t client; /* whose devices, by number; 0: everyone's */
-        bool own;        /* a client's own */
         struct rig_trace_ring ring;
         struct rig_guard *guard;          /* of its memory, which is its reader's */
         uint64_t memory_nsec;             /* when memory was last recorded */
@@ -36,11 +35,10 @@ struct rig_trace {
  * @fd:        the ring's memfd, borrowed
  * @max_bytes: the longest file that is taken
  * @client:    a client's number, or 0: everyone's
- * @own:       whether it is that client's own
  *
  * Writes a record of each device that is open. Return: 0; what rig_trace_ring_map() gives, with a sentence.
  */
-int rig_trace_start(struct rig_core *core, int fd, uint64_t max_bytes, uint64_t client, bool own,
+int rig_trace_start(struct rig_core *core, int fd, uint64_t max_bytes, uint64_t client,
         struct rig_trace **ret_trace, struct rig_error *e);
 /* Writes what is still to be told, and ends it. NULL is taken. Return: NULL. */
 struct rig_trace *rig_trace_stop(struct rig_trace *trace);

@@ -11,7 +11,6 @@
  *   log-control.c  /org/freedesktop/LogControl1
  *   polkit.c       whether a caller may change something
  *   caller.c       learns when a caller leaves the bus
- *   process.c      what /proc says of a client
  *   write.c        texts and dictionaries into messages
  *
  * A property is written once, as a row of an sd-bus table, and read from it by Get, GetAll, Introspect and
@@ -23,6 +22,7 @@
 #include <systemd/sd-bus.h>
 
 #include "daemon/bus/bus.h"
+#include "daemon/process.h"
 
 #define RIG_BUS_NAME    "org.rig.Rig1"
 #define RIG_BUS_PATH    "/org/rig/Rig1"
@@ -87,18 +87,6 @@ int rig_bus_add_log_control(struct rig_bus *bus);
 struct rig_client *rig_bus_find_client(const struct rig_core *core, uint64_t number);
 /* NULL and an error with a sentence where there is no such client. */
 struct rig_client *rig_bus_need_client(const struct rig_core *core, uint64_t number, sd_bus_error *error);
-
-/* ---------------------------------------------------------------- processes (process.c) */
-
-#define RIG_UNIT_MAX 256
-
-/*
- * The name of a process, and the systemd unit that it runs in. "" where it is not to be learnt: the process
- * is gone, and another one with its number, which started after `since_boot_usec` (CLOCK_BOOTTIME), is not
- * it.
- */
-void rig_process_command(pid_t pid, uint64_t since_boot_usec, char ret[16]);
-void rig_process_unit(pid_t pid, uint64_t since_boot_usec, char ret[RIG_UNIT_MAX]);
 
 /* ---------------------------------------------------------------- callers (caller.c) */
 

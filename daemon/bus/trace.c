@@ -75,7 +75,7 @@ static int start(struct rig_bus *bus, sd_bus_message *call, uint64_t client, int
         rig_list_append(&bus->traces, &t->link);
         bus->n_traces++;
         strncpy(t->sender, sender, sizeof(t->sender) - 1);
-        r = rig_trace_start(bus->core, fd, RIG_ADMIN_TRACE_BYTES, client, false, &t->trace, &e);
+        r = rig_trace_start(bus->core, fd, RIG_ADMIN_TRACE_BYTES, client, &t->trace, &e);
         if (r < 0)
                 sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "the ring cannot be recorded into: %s",
                         e.code ? e.text : strerror(-r));

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "daemon/bus/internal.h"
+#include "daemon/process.h"
 
 TestSuite(process, .timeout = 60);
 

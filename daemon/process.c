@@ -7,13 +7,14 @@
  * made it started before; whatever started later is not told of. Where that is looked at last, it holds for
  * what was read before.
  */
+#include "daemon/process.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-login.h>
 
 #include "base/clock.h"
-#include "daemon/bus/internal.h"
 
 /* Reads the start of a file of /proc/PID. Return: how many bytes, 0 where there are none. */
 static size_t read_proc(pid_t pid, const char *name, char *text, size_t room)
