@@ -34,10 +34,10 @@
 #include "base/clock.h"
 #include "daemon/pci/vfio-user-wire.h"
 
-struct channel {
+struct rig_channel {
         char *name;
         uint64_t answer_usec;
-        channel_dma dma;
+        rig_channel_dma dma;
         void *own;
         int fd, twin, wake;
 
@@ -56,7 +56,7 @@ struct channel {
 
 /* Descriptors that came with a message, until somebody takes them. */
 struct bag {
-        int fds[CHANNEL_MAX_FDS];
+        int fds[RIG_CHANNEL_MAX_FDS];
         unsigned n;
 };
 
@@ -72,8 +72,8 @@ static void empty_bag(struct bag *bag)
  * Ends the connection, or finds it ended: what ended it first is what each caller gets, after its own step.
  * Return: `code`, or -ENODEV where it had ended before.
  */
-static int end_with(
-        struct channel *c, struct rig_error *e, int code, const char *step, uint64_t at, const char *what)
+static int end_with(struct rig_channel *c, struct rig_error *e, int code, const char *step, uint64_t at,
+        const char *what)
 {
         char first[sizeof(c->what)];
 
@@ -91,8 +91,8 @@ static int end_with(
         return rig_error_set(e, code, "%.80s: %s, at 0x%" PRIx64 ": %s", c->name, step, at, first);
 }
 
-int channel_broken(
-        struct channel *c, const struct channel_call *call, struct rig_error *e, const char *fmt, ...)
+int rig_channel_broken(struct rig_channel *c, const struct rig_channel_call *call, struct rig_error *e,
+        const char *fmt, ...)
 {
         char what[sizeof(c->what)];
         va_list ap;
@@ -104,7 +104,7 @@ int channel_broken(
 }
 
 /* `r`: what sending or receiving failed with. */
-static int lost(struct channel *c, struct rig_error *e, int r, const char *step, uint64_t at)
+static int lost(struct rig_channel *c, struct rig_error *e, int r, const char *step, uint64_t at)
 {
         const char *what = strerror(-r);
 
@@ -119,7 +119,7 @@ static int lost(struct channel *c, struct rig_error *e, int r, const char *step,
         return end_with(c, e, r, step, at, what);
 }
 
-static bool is_dead(struct channel *c)
+static bool is_dead(struct rig_channel *c)
 {
         return __atomic_load_n(&c->dead, __ATOMIC_ACQUIRE);
 }
@@ -161,7 +161,7 @@ static int send_all(int fd, struct iovec *iov, unsigned n, const int *fds, unsig
 {
         union {
                 struct cmsghdr header;
-                char room[CMSG_SPACE(CHANNEL_MAX_FDS * sizeof(int))];
+                char room[CMSG_SPACE(RIG_CHANNEL_MAX_FDS * sizeof(int))];
         } control;
         struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
 
@@ -207,7 +207,7 @@ static int take_fds(struct msghdr *m, struct bag *bag)
                         int fd;
 
                         memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-                        if (bag->n == CHANNEL_MAX_FDS) {
+                        if (bag->n == RIG_CHANNEL_MAX_FDS) {
                                 close(fd);
                                 r = -EPROTO;
                         } else {
@@ -223,7 +223,7 @@ static int receive(int fd, struct iovec *iov, unsigned n, size_t least, struct b
 {
         union {
                 struct cmsghdr header;
-                char room[CMSG_SPACE(CHANNEL_MAX_FDS * sizeof(int))];
+                char room[CMSG_SPACE(RIG_CHANNEL_MAX_FDS * sizeof(int))];
         } control;
         size_t all = total(iov, n);
 
@@ -255,8 +255,8 @@ static int receive_exactly(int fd, void *data, size_t bytes, struct bag *bag, ui
 /* ---------------------------------------------------------------- the server's commands */
 
 /* Reads the payload of a command of the server's into the bounce buffer, and does it. */
-static int do_command(struct channel *c, int fd, const struct wire_header *h, struct wire_dma_access *access,
-        uint64_t deadline, int *ret_error)
+static int do_command(struct rig_channel *c, int fd, const struct wire_header *h,
+        struct wire_dma_access *access, uint64_t deadline, int *ret_error)
 {
         bool write = h->command == WIRE_DMA_WRITE;
         struct bag bag = {.n = 0};
@@ -284,7 +284,7 @@ static int do_command(struct channel *c, int fd, const struct wire_header *h, st
 }
 
 /* A command whose header was read from `fd`: does it, and answers. */
-static int serve(struct channel *c, int fd, const struct wire_header *h, uint64_t deadline)
+static int serve(struct rig_channel *c, int fd, const struct wire_header *h, uint64_t deadline)
 {
         struct wire_header answer = {h->id, h->command, sizeof(answer), WIRE_REPLY, 0};
         struct wire_dma_access access;
@@ -313,7 +313,7 @@ static int serve(struct channel *c, int fd, const struct wire_header *h, uint64_
 }
 
 /* One command, from the beginning. */
-static int serve_next(struct channel *c, int fd)
+static int serve_next(struct rig_channel *c, int fd)
 {
         uint64_t deadline = rig_deadline_usec(c->answer_usec);
         struct bag bag = {.n = 0};
@@ -330,7 +330,7 @@ static int serve_next(struct channel *c, int fd)
  */
 static void *listen_to_server(void *own)
 {
-        struct channel *c = own;
+        struct rig_channel *c = own;
         int fd = c->twin >= 0 ? c->twin : c->fd;
         struct pollfd p[2] = {{.fd = c->wake, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
         int r = 0;
@@ -356,8 +356,8 @@ static void *listen_to_server(void *own)
 
 /* ---------------------------------------------------------------- calls */
 
-static int send_call(
-        struct channel *c, struct channel_call *call, bool answered, uint64_t deadline, uint16_t *ret_id)
+static int send_call(struct rig_channel *c, struct rig_channel_call *call, bool answered, uint64_t deadline,
+        uint16_t *ret_id)
 {
         struct wire_header h = {.command = call->command, .flags = answered ? 0 : WIRE_NO_REPLY};
         struct iovec iov[3] = {{&h, sizeof(h)}, call->request[0], call->request[1]};
@@ -372,7 +372,7 @@ static int send_call(
 }
 
 /* The rest of an answer whose header, and `got` bytes more, were read. */
-static int take_answer(struct channel *c, struct channel_call *call, const struct wire_header *h,
+static int take_answer(struct rig_channel *c, struct rig_channel_call *call, const struct wire_header *h,
         uint16_t id, size_t got, struct bag *bag, uint64_t deadline, int *ret_error)
 {
         struct iovec iov[2] = {call->reply[0], call->reply[1]};
@@ -398,7 +398,7 @@ static int take_answer(struct channel *c, struct channel_call *call, const struc
         return receive(c->fd, iov, 2, total(iov, 2), bag, deadline);
 }
 
-static int wait_answer(struct channel *c, struct channel_call *call, uint16_t id, struct bag *bag,
+static int wait_answer(struct rig_channel *c, struct rig_channel_call *call, uint16_t id, struct bag *bag,
         uint64_t deadline, int *ret_error)
 {
         for (;;) {
@@ -432,7 +432,7 @@ static void set_timeout(int fd, int option, uint64_t usec)
         setsockopt(fd, SOL_SOCKET, option, &t, sizeof(t));
 }
 
-int channel_call(struct channel *c, struct channel_call *call, struct rig_error *e)
+int rig_channel_call(struct rig_channel *c, struct rig_channel_call *call, struct rig_error *e)
 {
         uint64_t timeout = call->timeout_usec ? call->timeout_usec : c->answer_usec;
         uint64_t deadline;
@@ -468,7 +468,7 @@ int channel_call(struct channel *c, struct channel_call *call, struct rig_error 
         return 0;
 }
 
-int channel_post(struct channel *c, struct channel_call *call, struct rig_error *e)
+int rig_channel_post(struct rig_channel *c, struct rig_channel_call *call, struct rig_error *e)
 {
         uint16_t id;
         int r;
@@ -506,11 +506,11 @@ static int connect_to(const char *path, const char *name, uint64_t answer_usec, 
         return rig_steal_fd(&fd);
 }
 
-int channel_open(const char *path, const char *name, uint64_t answer_usec, channel_dma dma, void *own,
-        struct channel **ret_channel, struct rig_error *e)
+int rig_channel_open(const char *path, const char *name, uint64_t answer_usec, rig_channel_dma dma,
+        void *own, struct rig_channel **ret_channel, struct rig_error *e)
 {
         int fd = connect_to(path, name, answer_usec, e);
-        struct channel *c;
+        struct rig_channel *c;
 
         if (fd < 0)
                 return fd;
@@ -519,7 +519,8 @@ int channel_open(const char *path, const char *name, uint64_t answer_usec, chann
                 close(fd);
                 return rig_error_set(e, -ENOMEM, "%s: no memory for a connection", name);
         }
-        *c = (struct channel){.answer_usec = answer_usec, .dma = dma, .own = own, .fd = fd, .twin = -EBADF};
+        *c = (struct rig_channel){
+                .answer_usec = answer_usec, .dma = dma, .own = own, .fd = fd, .twin = -EBADF};
         pthread_mutex_init(&c->calls, NULL);
         pthread_mutex_init(&c->sending, NULL);
         pthread_mutex_init(&c->dead_lock, NULL);
@@ -527,14 +528,14 @@ int channel_open(const char *path, const char *name, uint64_t answer_usec, chann
         c->wake = eventfd(0, EFD_CLOEXEC);
         c->bounce = malloc(WIRE_DEFAULT_TRANSFER_BYTES);
         if (!c->name || c->wake < 0 || !c->bounce) {
-                channel_close(c);
+                rig_channel_close(c);
                 return rig_error_set(e, -ENOMEM, "%s: no memory or descriptors for a connection", name);
         }
         *ret_channel = c;
         return 0;
 }
 
-int channel_listen(struct channel *c, int twin, struct rig_error *e)
+int rig_channel_listen(struct rig_channel *c, int twin, struct rig_error *e)
 {
         int r;
 
@@ -550,7 +551,7 @@ int channel_listen(struct channel *c, int twin, struct rig_error *e)
         return 0;
 }
 
-struct channel *channel_close(struct channel *c)
+struct rig_channel *rig_channel_close(struct rig_channel *c)
 {
         uint64_t one = 1;
 

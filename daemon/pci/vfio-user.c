@@ -37,7 +37,7 @@
 
 struct vfio_user {
         struct rig_pci pci;
-        struct channel *channel;
+        struct rig_channel *channel;
         bool resets;
         uint32_t n_irqs;
         uint32_t message_fds, transfer_bytes;
@@ -51,16 +51,16 @@ static struct vfio_user *of(struct rig_pci *pci)
         return RIG_CONTAINER_OF(pci, struct vfio_user, pci);
 }
 
-static void close_fds(struct channel_call *call)
+static void close_fds(struct rig_channel_call *call)
 {
         while (call->n_reply_fds)
                 close(call->reply_fds[--call->n_reply_fds]);
 }
 
 /* A call whose answer brings no descriptors; what comes anyhow is closed. */
-static int simple_call(struct vfio_user *v, struct channel_call *call, struct rig_error *e)
+static int simple_call(struct vfio_user *v, struct rig_channel_call *call, struct rig_error *e)
 {
-        int r = channel_call(v->channel, call, e);
+        int r = rig_channel_call(v->channel, call, e);
 
         close_fds(call);
         return r;
@@ -92,21 +92,21 @@ static void read_capability(void *own, const char *path, enum json_kind kind, ui
         }
 }
 
-static int check_version(struct vfio_user *v, struct channel_call *call, const struct wire_version *version,
-        const char *text, struct capabilities *c, struct rig_error *e)
+static int check_version(struct vfio_user *v, struct rig_channel_call *call,
+        const struct wire_version *version, const char *text, struct capabilities *c, struct rig_error *e)
 {
         size_t bytes = call->reply_bytes - sizeof(*version);
 
         if (version->major != WIRE_MAJOR || version->minor > WIRE_MINOR)
-                return channel_broken(v->channel, call, e, "the model speaks version %u.%u, not %u.%u",
+                return rig_channel_broken(v->channel, call, e, "the model speaks version %u.%u, not %u.%u",
                         version->major, version->minor, WIRE_MAJOR, WIRE_MINOR);
         if (bytes && (text[bytes - 1] != '\0' || json_read(text, bytes - 1, read_capability, c) < 0))
-                return channel_broken(v->channel, call, e, "the model's capabilities are no JSON text");
+                return rig_channel_broken(v->channel, call, e, "the model's capabilities are no JSON text");
         if (!c->transfer_bytes)
-                return channel_broken(
+                return rig_channel_broken(
                         v->channel, call, e, "the model takes no data: max_data_xfer_size is 0");
         if (c->twin && (!c->twin_has_index || c->twin_index >= call->n_reply_fds))
-                return channel_broken(v->channel, call, e, "the model has a twin socket, and sent none");
+                return rig_channel_broken(v->channel, call, e, "the model has a twin socket, and sent none");
         return 0;
 }
 
@@ -120,12 +120,13 @@ static int negotiate(struct vfio_user *v, struct rig_error *e)
                 .dma_maps = WIRE_DEFAULT_DMA_MAPS};
         struct wire_version mine = {WIRE_MAJOR, WIRE_MINOR}, theirs;
         char text[4096];
-        struct channel_call call = {.step = "agreeing on a version (another program may have this model)",
+        struct rig_channel_call call = {
+                .step = "agreeing on a version (another program may have this model)",
                 .command = WIRE_VERSION,
                 .request = {{&mine, sizeof(mine)}, {(void *)(uintptr_t)proposal, sizeof(proposal)}},
                 .reply = {{&theirs, sizeof(theirs)}, {text, sizeof(text)}},
                 .reply_least = sizeof(theirs)};
-        int twin = -EBADF, r = channel_call(v->channel, &call, e);
+        int twin = -EBADF, r = rig_channel_call(v->channel, &call, e);
 
         if (r == 0)
                 r = check_version(v, &call, &theirs, text, &c, e);
@@ -135,10 +136,10 @@ static int negotiate(struct vfio_user *v, struct rig_error *e)
                 rig_close(call.reply_fds[i]);
         if (r < 0)
                 return r;
-        v->message_fds = (uint32_t)RIG_MIN(c.message_fds, (uint64_t)CHANNEL_MAX_FDS);
+        v->message_fds = (uint32_t)RIG_MIN(c.message_fds, (uint64_t)RIG_CHANNEL_MAX_FDS);
         v->transfer_bytes = (uint32_t)RIG_MIN(c.transfer_bytes, (uint64_t)WIRE_DEFAULT_TRANSFER_BYTES);
         v->max_dma_maps = c.dma_maps;
-        return channel_listen(v->channel, twin, e);
+        return rig_channel_listen(v->channel, twin, e);
 }
 
 /* ---------------------------------------------------------------- device and regions */
@@ -146,7 +147,7 @@ static int negotiate(struct vfio_user *v, struct rig_error *e)
 static int get_info(struct vfio_user *v, struct rig_error *e)
 {
         struct wire_info ask = {.argsz = sizeof(ask)}, info;
-        struct channel_call call = {.step = "asking what the device is",
+        struct rig_channel_call call = {.step = "asking what the device is",
                 .command = WIRE_GET_INFO,
                 .request = {{&ask, sizeof(ask)}},
                 .reply = {{&info, sizeof(info)}},
@@ -157,7 +158,7 @@ static int get_info(struct vfio_user *v, struct rig_error *e)
                 return r;
         if (info.argsz < sizeof(info) || !(info.flags & VFIO_DEVICE_FLAGS_PCI) ||
                 info.n_regions <= VFIO_PCI_CONFIG_REGION_INDEX)
-                return channel_broken(v->channel, &call, e,
+                return rig_channel_broken(v->channel, &call, e,
                         "the model is no PCI function (flags 0x%x, %u regions)", info.flags, info.n_regions);
         v->resets = info.flags & VFIO_DEVICE_FLAGS_RESET;
         v->n_irqs = info.n_irqs;
@@ -184,7 +185,7 @@ static bool file_is_long_enough(const struct rig_region_info *region)
 
 /* What the answer says, into `region`, which takes its descriptor from the call. NULL, or what is wrong. */
 static const char *parse_region(
-        struct rig_region_info *region, struct channel_call *call, const uint8_t *answer, uint32_t index)
+        struct rig_region_info *region, struct rig_channel_call *call, const uint8_t *answer, uint32_t index)
 {
         const char *wrong = rig_region_info_parse(region, answer, call->reply_bytes, index);
 
@@ -206,7 +207,7 @@ static int get_region(
 {
         _cleanup_(rig_freep) uint8_t *answer = malloc(REGION_INFO_ROOM);
         struct vfio_region_info ask = {.argsz = 4096, .index = index}, info;
-        struct channel_call call = {.step = "asking for a region",
+        struct rig_channel_call call = {.step = "asking for a region",
                 .at = index,
                 .command = WIRE_GET_REGION_INFO,
                 .request = {{&ask, sizeof(ask)}},
@@ -218,14 +219,14 @@ static int get_region(
         *region = (struct rig_region_info){.fd = -EBADF};
         if (!answer)
                 return rig_error_set(e, -ENOMEM, "%s: no memory to ask for its regions", v->pci.name);
-        r = channel_call(v->channel, &call, e);
+        r = rig_channel_call(v->channel, &call, e);
         if (r < 0)
                 return r;
         memcpy(&info, answer, sizeof(info));
         if (info.argsz > ask.argsz && info.argsz <= REGION_INFO_ROOM) {
                 close_fds(&call);
                 ask.argsz = info.argsz;
-                r = channel_call(v->channel, &call, e);
+                r = rig_channel_call(v->channel, &call, e);
                 if (r < 0)
                         return r;
                 memcpy(&info, answer, sizeof(info));
@@ -235,7 +236,7 @@ static int get_region(
         if (!wrong)
                 return 0;
         rig_region_info_deinit(region);
-        return channel_broken(v->channel, &call, e, "%s", wrong);
+        return rig_channel_broken(v->channel, &call, e, "%s", wrong);
 }
 
 static int get_regions(struct vfio_user *v, struct rig_error *e)
@@ -269,7 +270,7 @@ static int region_read(struct vfio_user *v, const char *step, uint32_t index, ui
         uint32_t bytes, struct rig_error *e)
 {
         struct wire_region_access ask = {at, index, bytes}, answer;
-        struct channel_call call = {.step = step,
+        struct rig_channel_call call = {.step = step,
                 .at = at,
                 .command = WIRE_REGION_READ,
                 .request = {{&ask, sizeof(ask)}},
@@ -280,7 +281,7 @@ static int region_read(struct vfio_user *v, const char *step, uint32_t index, ui
         if (r < 0)
                 return r;
         if (answer.offset != at || answer.region != index || answer.count != bytes)
-                return channel_broken(v->channel, &call, e, "the answer is of another access");
+                return rig_channel_broken(v->channel, &call, e, "the answer is of another access");
         return 0;
 }
 
@@ -288,18 +289,18 @@ static int region_write(struct vfio_user *v, const char *step, uint32_t index, u
         uint32_t bytes, bool posted, struct rig_error *e)
 {
         struct wire_region_access ask = {at, index, bytes}, answer;
-        struct channel_call call = {.step = step,
+        struct rig_channel_call call = {.step = step,
                 .at = at,
                 .command = WIRE_REGION_WRITE,
                 .request = {{&ask, sizeof(ask)}, {(void *)(uintptr_t)data, bytes}},
                 .reply = {{&answer, sizeof(answer)}},
                 .reply_least = sizeof(answer)};
-        int r = posted ? channel_post(v->channel, &call, e) : simple_call(v, &call, e);
+        int r = posted ? rig_channel_post(v->channel, &call, e) : simple_call(v, &call, e);
 
         if (r < 0 || posted)
                 return r;
         if (answer.offset != at || answer.region != index || answer.count != bytes)
-                return channel_broken(v->channel, &call, e, "the answer is of another access");
+                return rig_channel_broken(v->channel, &call, e, "the answer is of another access");
         return 0;
 }
 
@@ -384,7 +385,7 @@ static void vfio_user_unmap(struct rig_pci *pci, void *host, uint64_t bytes)
 static int irq_count(struct vfio_user *v, uint32_t index, uint32_t *ret_count, struct rig_error *e)
 {
         struct vfio_irq_info ask = {.argsz = sizeof(ask), .index = index}, info;
-        struct channel_call call = {.step = "asking for interrupts",
+        struct rig_channel_call call = {.step = "asking for interrupts",
                 .at = index,
                 .command = WIRE_GET_IRQ_INFO,
                 .request = {{&ask, sizeof(ask)}},
@@ -399,7 +400,7 @@ static int irq_count(struct vfio_user *v, uint32_t index, uint32_t *ret_count, s
         if (r < 0)
                 return r;
         if (info.index != index)
-                return channel_broken(v->channel, &call, e, "the answer is of other interrupts");
+                return rig_channel_broken(v->channel, &call, e, "the answer is of other interrupts");
         *ret_count = info.flags & VFIO_IRQ_INFO_EVENTFD ? info.count : 0;
         return 0;
 }
@@ -413,7 +414,7 @@ static int set_irqs(struct vfio_user *v, uint32_t index, uint32_t start, const i
                 .index = index,
                 .start = start,
                 .count = n};
-        struct channel_call call = {.step = n ? "routing interrupts" : "turning interrupts off",
+        struct rig_channel_call call = {.step = n ? "routing interrupts" : "turning interrupts off",
                 .at = start,
                 .command = WIRE_SET_IRQS,
                 .request = {{&set, sizeof(set)}},
@@ -498,7 +499,7 @@ static int vfio_user_interrupts(struct rig_pci *pci, unsigned n, const int *even
 static int vfio_user_reset(struct rig_pci *pci, uint64_t timeout_usec, struct rig_error *e)
 {
         struct vfio_user *v = of(pci);
-        struct channel_call call = {.step = "resetting it",
+        struct rig_channel_call call = {.step = "resetting it",
                 .command = WIRE_RESET,
                 .timeout_usec = RIG_MAX(timeout_usec, LEAST_USEC)};
         int r;
@@ -518,7 +519,7 @@ static int vfio_user_dma_map(struct rig_pci *pci, const struct rig_dma *dma, int
                 .offset = offset,
                 .address = dma->ranges[0].address,
                 .bytes = dma->ranges[0].bytes};
-        struct channel_call call = {.step = "mapping memory for it",
+        struct rig_channel_call call = {.step = "mapping memory for it",
                 .at = map.address,
                 .command = WIRE_DMA_MAP,
                 .request = {{&map, sizeof(map)}},
@@ -543,7 +544,7 @@ static void vfio_user_dma_unmap(struct rig_pci *pci, const struct rig_dma *dma)
         struct wire_dma_unmap unmap = {
                 .argsz = sizeof(unmap), .address = dma->ranges[0].address, .bytes = dma->ranges[0].bytes};
         struct wire_dma_unmap answer;
-        struct channel_call call = {.step = "unmapping memory of it",
+        struct rig_channel_call call = {.step = "unmapping memory of it",
                 .at = unmap.address,
                 .command = WIRE_DMA_UNMAP,
                 .request = {{&unmap, sizeof(unmap)}},
@@ -553,7 +554,7 @@ static void vfio_user_dma_unmap(struct rig_pci *pci, const struct rig_dma *dma)
 
         v->n_dma_maps--;
         if (r == 0 && (answer.address != unmap.address || answer.bytes != unmap.bytes))
-                r = channel_broken(v->channel, &call, &e, "the answer is of another mapping");
+                r = rig_channel_broken(v->channel, &call, &e, "the answer is of another mapping");
         if (r < 0)
                 rig_pci_note(pci, &e);
 }
@@ -571,7 +572,7 @@ static void vfio_user_close(struct rig_pci *pci)
 {
         struct vfio_user *v = of(pci);
 
-        v->channel = channel_close(v->channel); /* its thread ends before the mappings do */
+        v->channel = rig_channel_close(v->channel); /* its thread ends before the mappings do */
         for (unsigned i = 0; i < RIG_PCI_BARS; i++)
                 rig_region_info_deinit(&v->regions[i]);
         rig_pci_deinit(pci);
@@ -605,7 +606,7 @@ int rig_pci_vfio_user_open(const struct rig_pci_options *options, const char *pa
         }
         for (unsigned i = 0; i < RIG_PCI_BARS; i++)
                 v->regions[i].fd = -EBADF;
-        r = channel_open(path, name, options->answer_usec, serve_dma, v, &v->channel, e);
+        r = rig_channel_open(path, name, options->answer_usec, serve_dma, v, &v->channel, e);
         if (r == 0)
                 r = negotiate(v, e);
         if (r == 0)
