@@ -18,7 +18,7 @@
 
 struct reader {
         const char *p, *end;
-        json_scalar scalar;
+        rig_json_scalar scalar;
         void *own;
         char path[PATH_BYTES];
 };
@@ -69,7 +69,7 @@ static int read_string(struct reader *r, const char **ret_text, size_t *ret_byte
 static int read_number(struct reader *r)
 {
         static const char others[] = "+-.eE";
-        enum json_kind kind = JSON_NUMBER;
+        enum rig_json_kind kind = JSON_NUMBER;
         const char *start = r->p;
         uint64_t value = 0;
 
@@ -153,7 +153,7 @@ static int read_value(struct reader *r, unsigned depth)
         return 0;
 }
 
-int json_read(const char *text, size_t bytes, json_scalar scalar, void *own)
+int rig_json_read(const char *text, size_t bytes, rig_json_scalar scalar, void *own)
 {
         struct reader r = {text, text + bytes, scalar, own, {0}};
         int e = read_value(&r, 0);

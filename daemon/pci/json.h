@@ -5,16 +5,16 @@
 
 #include "base/base.h"
 
-enum json_kind {
+enum rig_json_kind {
         JSON_NUMBER, /* a whole one that is not negative and fits; other numbers are JSON_OTHER */
         JSON_BOOL,
         JSON_OTHER, /* a string, null, another number */
 };
 
 /* A scalar at `path`: the keys that lead to it, joined by dots; elements of arrays have empty keys. */
-typedef void (*json_scalar)(void *own, const char *path, enum json_kind kind, uint64_t value);
+typedef void (*rig_json_scalar)(void *own, const char *path, enum rig_json_kind kind, uint64_t value);
 
 /* Reads one value, and nothing behind it but blanks. -EINVAL: it is not JSON, or nested too deeply. */
-int json_read(const char *text, size_t bytes, json_scalar scalar, void *own);
+int rig_json_read(const char *text, size_t bytes, rig_json_scalar scalar, void *own);
 
 #endif

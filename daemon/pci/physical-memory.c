@@ -34,7 +34,7 @@
 #define PAGEMAP_FRAME ((UINT64_C(1) << 55) - 1)
 #define PAGEMAP_HERE  (UINT64_C(1) << 63)
 
-struct physical_memory {
+struct rig_physical_memory {
         char path[384], pagemap[320], name[RIG_PCI_ADDRESS_TEXT_MAX];
         int fd;
         uint8_t *host;  /* MAX_BYTES are reserved, `bytes` of them mapped */
@@ -44,10 +44,10 @@ struct physical_memory {
         struct rig_ranges *ranges; /* over [0, MAX_BYTES): what is beyond the file is taken, as one */
 };
 
-int physical_memory_new(const char *root, const char *name, struct physical_memory **ret_memory,
+int rig_physical_memory_new(const char *root, const char *name, struct rig_physical_memory **ret_memory,
         bool *ret_left, struct rig_error *e)
 {
-        struct physical_memory *m = calloc(1, sizeof(*m));
+        struct rig_physical_memory *m = calloc(1, sizeof(*m));
         struct stat st;
 
         if (!m)
@@ -61,17 +61,17 @@ int physical_memory_new(const char *root, const char *name, struct physical_memo
         return 0;
 }
 
-void physical_memory_forget(struct physical_memory *m)
+void rig_physical_memory_forget(struct rig_physical_memory *m)
 {
         unlink(m->path);
 }
 
-struct physical_memory *physical_memory_free(struct physical_memory *m, bool forget)
+struct rig_physical_memory *rig_physical_memory_free(struct rig_physical_memory *m, bool forget)
 {
         if (!m)
                 return NULL;
         if (forget && m->fd >= 0)
-                physical_memory_forget(m);
+                rig_physical_memory_forget(m);
         if (m->host)
                 munmap(m->host, MAX_BYTES);
         rig_close(m->fd);
@@ -84,7 +84,7 @@ struct physical_memory *physical_memory_free(struct physical_memory *m, bool for
 /* ---------------------------------------------------------------- growing */
 
 /* Opens the file, and reserves addresses for it. */
-static int start(struct physical_memory *m, struct rig_error *e)
+static int start(struct rig_physical_memory *m, struct rig_error *e)
 {
         struct statfs fs;
         void *host;
@@ -97,7 +97,7 @@ static int start(struct physical_memory *m, struct rig_error *e)
                 return rig_error_set(e, errno == ENOENT ? -ENOMEM : -errno, "%s: %s: %s", m->name, m->path,
                         errno == ENOENT ? "no hugetlbfs is mounted there" : strerror(errno));
         if (fstatfs(m->fd, &fs) < 0 || fs.f_type != HUGETLBFS_MAGIC || fs.f_bsize < (long)PART_BYTES) {
-                physical_memory_forget(m);
+                rig_physical_memory_forget(m);
                 m->fd = rig_close(m->fd);
                 return rig_error_set(e, -ENOMEM,
                         "%s: %s is on no hugetlbfs: huge pages are what it can be given", m->name, m->path);
@@ -116,7 +116,7 @@ static int start(struct physical_memory *m, struct rig_error *e)
 
 /* The physical address of the huge page at `host`, which is mapped and touched. */
 static int look_up(
-        const struct physical_memory *m, const uint8_t *host, uint64_t *ret_address, struct rig_error *e)
+        const struct rig_physical_memory *m, const uint8_t *host, uint64_t *ret_address, struct rig_error *e)
 {
         _cleanup_(rig_closep) int fd = open(m->pagemap, O_RDONLY | O_CLOEXEC);
         uint64_t small = (uint64_t)sysconf(_SC_PAGESIZE), entry;
@@ -137,7 +137,7 @@ static int look_up(
 }
 
 /* One more huge page, at the end: mapped, zeroed, its address known; not free yet. */
-static int grow_by_page(struct physical_memory *m, struct rig_error *e)
+static int grow_by_page(struct rig_physical_memory *m, struct rig_error *e)
 {
         uint8_t *at = m->host + m->bytes;
         uint64_t n = m->bytes / m->page_bytes, *addresses;
@@ -167,7 +167,7 @@ static int grow_by_page(struct physical_memory *m, struct rig_error *e)
 
 /* Makes what lies in [from, m->bytes) free: what was beyond the file was taken as one, and what still is, is
  * again. */
-static int publish(struct physical_memory *m, uint64_t from)
+static int publish(struct rig_physical_memory *m, uint64_t from)
 {
         int r = rig_ranges_return(m->ranges, from);
 
@@ -177,7 +177,7 @@ static int publish(struct physical_memory *m, uint64_t from)
 }
 
 /* Huge pages for `bytes` more. What was had before a failure stays had. */
-static int grow(struct physical_memory *m, uint64_t bytes, struct rig_error *e)
+static int grow(struct rig_physical_memory *m, uint64_t bytes, struct rig_error *e)
 {
         uint64_t from = m->bytes, end = from + rig_round_up(bytes, m->page_bytes);
         int r = 0, p;
@@ -195,7 +195,7 @@ static int grow(struct physical_memory *m, uint64_t bytes, struct rig_error *e)
 /* Fills `ranges` with the physical runs of [at, at + bytes). Return: how many there are; NULL: they are
  * counted. */
 static unsigned collect(
-        const struct physical_memory *m, uint64_t at, uint64_t bytes, struct rig_dma_range *ranges)
+        const struct rig_physical_memory *m, uint64_t at, uint64_t bytes, struct rig_dma_range *ranges)
 {
         struct rig_dma_range last = {0};
         unsigned n = 0;
@@ -216,7 +216,7 @@ static unsigned collect(
         return n;
 }
 
-static uint64_t alignment_of(const struct physical_memory *m, uint64_t bytes, unsigned flags)
+static uint64_t alignment_of(const struct rig_physical_memory *m, uint64_t bytes, unsigned flags)
 {
         uint64_t alignment = PART_BYTES;
 
@@ -228,7 +228,7 @@ static uint64_t alignment_of(const struct physical_memory *m, uint64_t bytes, un
 }
 
 /* Takes a place; a contiguous one that is not is given back. */
-static int take(struct physical_memory *m, uint64_t bytes, unsigned flags, uint64_t *ret_at)
+static int take(struct rig_physical_memory *m, uint64_t bytes, unsigned flags, uint64_t *ret_at)
 {
         int r = rig_ranges_alloc(m->ranges, bytes, alignment_of(m, bytes, flags), ret_at);
 
@@ -238,8 +238,8 @@ static int take(struct physical_memory *m, uint64_t bytes, unsigned flags, uint6
         return -ENOSPC;
 }
 
-int physical_memory_alloc(struct physical_memory *m, uint64_t bytes, unsigned flags, struct rig_dma *ret_dma,
-        struct rig_error *e)
+int rig_physical_memory_alloc(struct rig_physical_memory *m, uint64_t bytes, unsigned flags,
+        struct rig_dma *ret_dma, struct rig_error *e)
 {
         struct rig_dma_range *ranges;
         uint64_t at;
@@ -273,7 +273,7 @@ int physical_memory_alloc(struct physical_memory *m, uint64_t bytes, unsigned fl
         return 0;
 }
 
-void physical_memory_return(struct physical_memory *m, struct rig_dma *dma)
+void rig_physical_memory_return(struct rig_physical_memory *m, struct rig_dma *dma)
 {
         int r = rig_ranges_return(m->ranges, (uint64_t)((uint8_t *)dma->host - m->host));
 

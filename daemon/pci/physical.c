@@ -35,7 +35,7 @@ struct physical {
         struct rig_pci pci;
         char directory[384];
         int config;
-        struct physical_memory *memory;
+        struct rig_physical_memory *memory;
         bool dirty; /* it may have been given memory since it was last reset */
 };
 
@@ -157,7 +157,7 @@ static int physical_reset(struct rig_pci *pci, uint64_t timeout_usec, struct rig
 static int physical_dma_new(
         struct rig_pci *pci, uint64_t bytes, unsigned flags, struct rig_dma *ret_dma, struct rig_error *e)
 {
-        int r = physical_memory_alloc(of(pci)->memory, bytes, flags, ret_dma, e);
+        int r = rig_physical_memory_alloc(of(pci)->memory, bytes, flags, ret_dma, e);
 
         if (r < 0)
                 return r;
@@ -168,7 +168,7 @@ static int physical_dma_new(
 
 static void physical_dma_free(struct rig_pci *pci, struct rig_dma *dma)
 {
-        physical_memory_return(of(pci)->memory, dma);
+        rig_physical_memory_return(of(pci)->memory, dma);
 }
 
 /* ---------------------------------------------------------------- from the beginning to the end */
@@ -177,7 +177,7 @@ static void physical_close(struct rig_pci *pci)
 {
         struct physical *p = of(pci);
 
-        p->memory = physical_memory_free(p->memory, !p->dirty);
+        p->memory = rig_physical_memory_free(p->memory, !p->dirty);
         rig_close(p->config);
         rig_pci_deinit(pci);
         free(p);
@@ -274,7 +274,7 @@ static int open_memory(struct physical *p, const struct rig_pci_options *options
 {
         struct rig_error own = RIG_ERROR_NULL;
         bool left;
-        int r = physical_memory_new(options->root, p->pci.name, &p->memory, &left, e);
+        int r = rig_physical_memory_new(options->root, p->pci.name, &p->memory, &left, e);
 
         if (r < 0 || !left)
                 return r;
@@ -283,7 +283,7 @@ static int open_memory(struct physical *p, const struct rig_pci_options *options
         if (r < 0)
                 return rig_error_set(e, r, "%s: it may still write memory of an earlier process, and %s",
                         p->pci.name, strchr(own.text, ' ') ? strchr(own.text, ' ') + 1 : own.text);
-        physical_memory_forget(p->memory);
+        rig_physical_memory_forget(p->memory);
         return 0;
 }
 

@@ -73,7 +73,7 @@ struct capabilities {
         bool twin, twin_has_index;
 };
 
-static void read_capability(void *own, const char *path, enum json_kind kind, uint64_t value)
+static void read_capability(void *own, const char *path, enum rig_json_kind kind, uint64_t value)
 {
         struct capabilities *c = own;
         bool number = kind == JSON_NUMBER;
@@ -100,7 +100,7 @@ static int check_version(struct vfio_user *v, struct rig_channel_call *call,
         if (version->major != WIRE_MAJOR || version->minor > WIRE_MINOR)
                 return rig_channel_broken(v->channel, call, e, "the model speaks version %u.%u, not %u.%u",
                         version->major, version->minor, WIRE_MAJOR, WIRE_MINOR);
-        if (bytes && (text[bytes - 1] != '\0' || json_read(text, bytes - 1, read_capability, c) < 0))
+        if (bytes && (text[bytes - 1] != '\0' || rig_json_read(text, bytes - 1, read_capability, c) < 0))
                 return rig_channel_broken(v->channel, call, e, "the model's capabilities are no JSON text");
         if (!c->transfer_bytes)
                 return rig_channel_broken(

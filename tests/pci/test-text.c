@@ -53,7 +53,7 @@ Test(address, each_way_has_a_name)
 
 static char seen[1024];
 
-static void scalar(void *own, const char *path, enum json_kind kind, uint64_t value)
+static void scalar(void *own, const char *path, enum rig_json_kind kind, uint64_t value)
 {
         size_t n = strlen(seen);
 
@@ -63,7 +63,7 @@ static void scalar(void *own, const char *path, enum json_kind kind, uint64_t va
 static int read_json(const char *text)
 {
         seen[0] = '\0';
-        return json_read(text, strlen(text), scalar, NULL);
+        return rig_json_read(text, strlen(text), scalar, NULL);
 }
 
 Test(json, scalars_come_with_the_path_to_them)
@@ -102,7 +102,7 @@ Test(json, any_bytes_are_read_within_their_bounds)
                 for (size_t k = 0; k < n; k++)
                         text[k] = alphabet[random_below(&seed, sizeof(alphabet))];
                 seen[0] = '\0';
-                json_read(text, n, scalar, NULL);
+                rig_json_read(text, n, scalar, NULL);
                 free(text);
         }
 }
